@@ -1,7 +1,7 @@
 """Progress of queries, mirrored to a group as soon as each batch is done.
 
 Spark calls a source's `commit` only when the next batch begins, and never for the last one: a group that only the
-source commits to lags for ever. A listener gets every batch, the last one a moment after the query has ended.
+source commits to always lags. A listener gets every batch, the last one a moment after the query has ended.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class AvroFormat:
         registry: SchemaRegistry | None,
         max_elements: int = MAX_ELEMENTS,
     ) -> AvroFormat:
-        """Raises ConfigError that names the field which has no Spark type."""
+        """Build the format. Raises ConfigError with the field that has no Spark type."""
         storage = arrow_type(checked(option, given.text), option)
         return cls(given.text, storage, given.ids, registry, max_elements=max_elements)
 
@@ -88,7 +88,7 @@ class AvroFormat:
         return micros(self.storage)
 
     def decode(self, values: pa.Array) -> Decoded:
-        """The values, each as its own writer wrote it."""
+        """Decode values, each with the schema of its writer."""
         reading = _Reading(self)
         pieces = (decode_apart(made, self._typed, self.type) for made in reading.pieces(values))
         decoded = joined(pieces)
@@ -104,14 +104,14 @@ class AvroFormat:
 
 @attrs.frozen
 class _Written:
-    """What reads a value that was written with one schema, and how many elements such a value may hold."""
+    """The reader for values of one writer schema, and how many elements such a value may hold."""
 
     read: Callable[[io.BytesIO], Any]
     elements: AvroElements
 
 
 class _Reading:
-    """One batch: what the schema ids in it mean, and which values are bad."""
+    """Decodes one batch: resolves the schema ids in it, and collects its bad values."""
 
     def __init__(self, avro: AvroFormat) -> None:
         self.bad: dict[int, BadValue] = {}
@@ -125,7 +125,7 @@ class _Reading:
             self._readers[None] = self._reader(avro.schema)
 
     def pieces(self, values: pa.Array) -> Iterator[list[Any]]:
-        """The values, so many at a time as may be objects together."""
+        """Yield decoded values in lists of at most as many as may be objects at once."""
         made: list[Any] = []
         for row, data in enumerate(values.to_pylist()):
             made.append(None if data is None else self.value(row, data))
@@ -135,7 +135,7 @@ class _Reading:
         yield made
 
     def value(self, row: int, data: bytes) -> Any:
-        """The value, or None and an entry in `bad`."""
+        """Return the value; None and an entry in `bad` if it cannot be decoded."""
         schema_id, start = None, 0
         if self._framed:
             schema_id, start = formats.schema_id_of(data), formats.FRAME_SIZE
@@ -181,7 +181,7 @@ class _Reading:
             return str(exc)
 
     def _reader(self, written: str) -> _Written | str:
-        """Reads one value that was written with this schema; or why none can be."""
+        """Return the reader for values of this writer schema, or the reason for which there is none."""
         library = avro_library()
         read, unresolved = library.schemaless_reader, library.read.SchemaResolutionError
         try:
@@ -210,7 +210,7 @@ Walk: TypeAlias = Callable[[bytes, int, ElementBudget], int]
 
 @attrs.frozen
 class AvroElements:
-    """What the schema of a writer allows, seen from a reader's.
+    """Counts the elements of values of one writer schema, as one reader schema resolves them.
 
     `per_byte` is how many elements a byte may make, 0 where there are no arrays and maps. `walk` skips a value.
     """
@@ -221,19 +221,22 @@ class AvroElements:
 
     @classmethod
     def of(cls, writer: Any, reader: Any | None) -> AvroElements:
-        """Both expanded; without a reader it is the same."""
+        """Expand both schemas; without a reader it is the writer's."""
         added = 0 if reader is None else _added(reader)
         leaves_out = reader is not None and _leaves_out_enum(writer, reader)
         return cls(_per_byte(writer, added), leaves_out, _walk_of(writer, added))
 
     def check(self, data: bytes, start: int, limit: int) -> None:
-        """Raises TooManyElements, and IndexError or ValueError for a damaged value, where it is worth a look."""
+        """Raise TooManyElements for a value above `limit`, IndexError or ValueError if it is damaged.
+
+        A value too short to exceed the limit is not walked.
+        """
         if self.leaves_out_enum or (len(data) - start) * self.per_byte > limit:
             self.walk(data, start, ElementBudget(limit))
 
 
 def _size(schema: Any) -> int:
-    """How many elements one value is, without what arrays and maps hold."""
+    """Return how many elements one value has, without the items of arrays and maps."""
     kind = _kind(schema)
     if kind == "union":
         return max(map(_size, schema), default=1)
@@ -272,7 +275,7 @@ def _per_byte(schema: Any, added: int) -> float:
 
 
 def _added(reader: Any) -> int:
-    """How many elements a reader adds at most to an item of an array: the fields that have defaults."""
+    """Return how many elements a reader adds at most to an item of an array: the fields that have defaults."""
     found, waiting = 0, [(reader, False)]
     while waiting:
         schema, in_item = waiting.pop()
@@ -290,7 +293,7 @@ def _default_size(field: Any) -> int:
 
 
 def _leaves_out_enum(writer: Any, reader: Any) -> bool:
-    """Whether the writer has an enum in a part that the reader does not take."""
+    """Return whether the writer has an enum in a part that the reader skips."""
     if not _has_enum(writer):
         return False
     if isinstance(writer, list):
@@ -361,7 +364,7 @@ def _number(data: bytes, at: int, _meter: ElementBudget) -> int:
 
 
 def _read(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number, and where it ends."""
+    """Return a zigzag number, and where it ends."""
     value, shift = 0, 0
     while (byte := data[at]) >= 0x80:
         value |= (byte & 0x7F) << shift
@@ -400,7 +403,7 @@ def _record(fields: list[Walk]) -> Walk:
 
 
 def _blocks(item: Walk, elements: int, size: int | None) -> Walk:
-    """An array or map: blocks of items, each of so many elements, and of so many bytes where that is known."""
+    """Return a walk over an array or map: blocks of items, each of `elements` elements and `size` bytes if known."""
 
     def walk(data: bytes, at: int, meter: ElementBudget) -> int:
         while True:
@@ -421,7 +424,10 @@ def _blocks(item: Walk, elements: int, size: int | None) -> Walk:
 
 @functools.lru_cache(maxsize=256)
 def elements_of(written: str, reader: str | None) -> AvroElements:
-    """What the text of a writer's schema allows, seen from a reader's, None for the same. Both have been `readable`."""
+    """Return the element counter for the text of a writer's schema; `reader` None means the same schema.
+
+    Both have passed `readable`.
+    """
     return AvroElements.of(
         expanded(json.loads(written)), None if reader is None else expanded(json.loads(reader))
     )

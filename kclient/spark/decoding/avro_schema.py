@@ -60,7 +60,7 @@ WIDENED: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "doubl
 
 
 def arrow_type(schema: Any, option: str, path: str = "") -> pa.DataType:
-    """What the values of an expanded schema are, with times in Avro's own unit.
+    """Return the Arrow type of an expanded schema's values, with times in Avro's own unit.
 
     Raises ConfigError that names the field which has no Spark type.
     """
@@ -100,7 +100,7 @@ def arrow_type(schema: Any, option: str, path: str = "") -> pa.DataType:
 
 
 def micros(kind: pa.DataType) -> pa.DataType:
-    """The same type with times in microseconds, Spark's only unit."""
+    """Return the type with times in microseconds, Spark's only unit."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", tz=kind.tz)
     if pa.types.is_map(kind):
@@ -113,7 +113,7 @@ def micros(kind: pa.DataType) -> pa.DataType:
 
 
 def without_objects(schema: Any) -> Any:
-    """The schema with only those logical types that need one: times stay numbers, which Arrow takes as they are."""
+    """Remove the logical types that Arrow can convert itself: times stay numbers."""
     if isinstance(schema, list):
         return [without_objects(branch) for branch in schema]
     if not isinstance(schema, dict):
@@ -130,7 +130,7 @@ def without_objects(schema: Any) -> Any:
 
 
 class Branches(list[Any]):
-    """The branches of a union. Compiled code asks for the length of such a list only to count from its end."""
+    """The branches of a union. Compiled code uses the length of such a list only to count from its end."""
 
     __slots__ = ()
 
@@ -142,14 +142,14 @@ class Branches(list[Any]):
 
 
 def branches_of(union: list[Any]) -> Branches:
-    """A list that finds its items as a dict does, which has nothing below zero and is as fast as a list."""
+    """Return a list of length 0 that indexes like a dict, so that negative indexes find nothing, as fast as a list."""
     found = dict(enumerate(union)).__getitem__
     made: Branches = type("Branches", (Branches,), {"__slots__": (), "__getitem__": found})(union)
     return made
 
 
 def counted_from_zero(parsed: Any) -> Any:
-    """A parsed schema, changed in place, with unions and symbols that nothing below zero finds. Not for readers."""
+    """Change a parsed schema in place so that negative indexes into unions and symbols fail. Not for reader schemas."""
     if isinstance(parsed, list):
         return branches_of([counted_from_zero(branch) for branch in parsed])
     if not isinstance(parsed, dict) or isinstance(parsed.get("symbols"), dict):
@@ -167,7 +167,7 @@ def counted_from_zero(parsed: Any) -> Any:
 
 
 def decimal_of(data: bytes, writer: Any, _reader: Any = None) -> Decimal:
-    """The number that a writer with this schema wrote. Raises ValueError where it has more digits than that allows.
+    """Return the number written with this schema. Raises ValueError if it has more digits than the schema allows.
 
     The library's own takes as long as the square of the number's length, and rounds what has too many digits.
     """
@@ -181,7 +181,7 @@ def decimal_of(data: bytes, writer: Any, _reader: Any = None) -> Decimal:
 
 
 def hazard(schema: Any) -> str | None:
-    """Why a few bytes written with an expanded schema could keep a reader busy for ever, or overflow its stack."""
+    """Return why a few bytes of an expanded schema could loop forever or overflow the stack, None if they cannot."""
     if isinstance(schema, list):
         return next((found for branch in schema if (found := hazard(branch))), None)
     if isinstance(schema, str):
@@ -196,7 +196,7 @@ def hazard(schema: Any) -> str | None:
 
 
 def may_be_empty(schema: Any) -> bool:
-    """Whether a value of the schema takes no bytes at all."""
+    """Return whether a value of the schema may take no bytes at all."""
     if isinstance(schema, list):
         return False  # the number of the branch
     if isinstance(schema, str):
@@ -250,14 +250,14 @@ VALUE: Final = "value"
 
 @attrs.frozen
 class AvroReaderSchema:
-    """The text of the reader schema, and what the frame must say: None for no frame, empty for any id."""
+    """The text of the reader schema, and the ids that the frame may have: None for no frame, empty for any id."""
 
     text: str
     ids: frozenset[int] | None = None
 
 
 def reader_schema(option: str, written: str) -> AvroReaderSchema:
-    """What the option says. Raises ConfigError where there is no schema."""
+    """Return the reader schema of an option. Raises ConfigError if there is none."""
     ids, written = split_frame(option, written)
     return AvroReaderSchema(
         written if written.lstrip()[:1] in ("{", "[", '"') else _file(option, written), ids
@@ -265,7 +265,7 @@ def reader_schema(option: str, written: str) -> AvroReaderSchema:
 
 
 def checked(option: str, text: str) -> Any:
-    """The schema with all names expanded. Raises ConfigError for what is not an Avro schema."""
+    """Return the schema with all names expanded. Raises ConfigError for text that is not an Avro schema."""
     try:
         schema = json.loads(text)
         check_defaults(schema)
@@ -277,7 +277,7 @@ def checked(option: str, text: str) -> Any:
 
 
 def expanded(schema: Any) -> Any:
-    """The schema with the definition in place of each name. Raises ValueError where that is too much."""
+    """Replace each name in a schema by its definition. Raises ValueError if the result is too large."""
     library = avro_library()
     json.dumps(schema, ensure_ascii=False).encode()  # half a surrogate pair is not text
     check_size(library.parse_schema(schema))
@@ -285,7 +285,7 @@ def expanded(schema: Any) -> Any:
 
 
 def schema_errors() -> tuple[type[Exception], ...]:
-    """What fastavro and json raise about text that is not a schema."""
+    """Return the exceptions that fastavro and json raise for text that is not a schema."""
     schema = avro_library().schema
     own = (schema.SchemaParseException, schema.UnknownType)
     return ValueError, KeyError, TypeError, RecursionError, *own
@@ -293,7 +293,7 @@ def schema_errors() -> tuple[type[Exception], ...]:
 
 @functools.lru_cache(maxsize=256)
 def readable(text: str) -> Any:
-    """The schema as the reader of values takes it, inside of a record, which adds no byte; parsed once in each process.
+    """Parse a schema for reading values, wrapped in a record, which adds no byte; once in each process.
 
     Only a record keeps all that is parsed: other outermost schemas the library would parse again for every value.
     Raises ValueError for one with a hazard.
@@ -306,7 +306,7 @@ def readable(text: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def strict(text: str) -> Any:
-    """The same as the schema of a writer: where the bytes name a branch or symbol below zero, that is an error.
+    """Parse a writer's schema so that a negative branch or symbol in the bytes is an error.
 
     The library takes such a number from the end, as Python does, and reads damaged bytes as another good value.
     """
@@ -314,7 +314,7 @@ def strict(text: str) -> Any:
 
 
 def avro_library() -> Any:
-    """fastavro. Raises ConfigError with what to install."""
+    """Import fastavro. Raises ConfigError with the command to install it."""
     try:
         import fastavro
     except ImportError as exc:
@@ -391,7 +391,7 @@ LEAF: Final = _Size(1, 1)
 
 
 def parts_of(schema: Any) -> list[Any]:
-    """The schemas that stand directly inside of one."""
+    """Return the schemas directly inside a schema."""
     if isinstance(schema, list):
         return schema
     inner = [schema[part] for part in ("items", "values") if part in schema]

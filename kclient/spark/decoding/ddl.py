@@ -39,17 +39,17 @@ NAMES: Final = {
 
 
 def list_of(item: pa.DataType) -> pa.DataType:
-    """Spark's array of nullable elements."""
+    """Return Spark's array of nullable elements."""
     return pa.list_(pa.field("element", item))
 
 
 def map_of(key: pa.DataType, value: pa.DataType) -> pa.DataType:
-    """Spark's map with nullable values."""
+    """Return Spark's map with nullable values."""
     return pa.map_(pa.field("key", key, nullable=False), pa.field("value", value))
 
 
 def spark_name(kind: pa.DataType, *, quoted: bool = False) -> str:
-    """The type as Spark's `simpleString` writes it, or `quoted`, as its parser reads any field name."""
+    """Return the type as Spark's `simpleString` writes it, or `quoted`, as its parser reads any field name."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_map(kind):
@@ -68,7 +68,7 @@ def spark_name(kind: pa.DataType, *, quoted: bool = False) -> str:
 
 
 def refuse_type(option: str, path: str, why: str) -> NoReturn:
-    """A part of a schema that no column can hold. Raises ConfigError."""
+    """Raise ConfigError for a part of a schema that no column can hold."""
     where = f"field {path}" if path else "the schema"
     raise ConfigError(
         f"{option}: {where} {why}. Leave it out of a reader schema of your own, or take the column raw.",
@@ -98,7 +98,7 @@ NO_MORE: Final[Mapping[str, pa.DataType]] = {}
 
 
 def parse_ddl(option: str, text: str, more: Mapping[str, pa.DataType] = NO_MORE) -> pa.DataType:
-    """The type that the option's text describes: `a INT, b ARRAY<STRING>`, `struct<a:int>` or any single type.
+    """Parse a type from an option's text: `a INT, b ARRAY<STRING>`, `struct<a:int>` or any single type.
 
     `more` are simple types beside Spark's. Raises ConfigError that says where the text goes wrong.
     """

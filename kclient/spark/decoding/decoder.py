@@ -37,7 +37,7 @@ BAD_COLUMNS: Final = {ERROR: pa.string(), RAW: pa.binary()}
 
 @attrs.frozen
 class ValueDecoder:
-    """What `keyFormat`, `valueFormat` and `badRecords` say, ready to be sent to workers.
+    """Decodes keys and values by `keyFormat`, `valueFormat` and `badRecords`; pickles for workers.
 
     `instead` is the advice of the error: how to go on without bad records.
     """
@@ -48,27 +48,27 @@ class ValueDecoder:
 
     @property
     def types(self) -> dict[str, str]:
-        """Every column that can be had and its Spark type, in the order of `load()` without a schema."""
+        """Every available column and its Spark type, in the order of `load()` without a schema."""
         decoded = {part: spark_name(chosen.type) for part, chosen in self.formats.items()}
         extra = {name: spark_name(kind) for name, kind in BAD_COLUMNS.items()}
         return TYPES | decoded | (extra if self.bad_records == "column" else {})
 
     def default_columns(self, *, include_headers: bool) -> tuple[str, ...]:
-        """The columns of `load()` without a schema; the two about bad records stand last."""
+        """Return the columns of `load()` without a schema; the two about bad records are last."""
         extra = tuple(BAD_COLUMNS) if self.bad_records == "column" else ()
         return default_columns(include_headers=include_headers) + extra
 
     def ddl(self, columns: Iterable[str]) -> str:
-        """The schema of these columns, as Spark reads it from text."""
+        """Return the schema of these columns as DDL text for Spark."""
         schema = self.arrow_schema(columns)
         return ", ".join(f"`{field.name}` {spark_name(field.type, quoted=True)}" for field in schema)
 
     def arrow_schema(self, columns: Iterable[str]) -> pa.Schema:
-        """What `decode` gives for these columns, and what Spark makes of `ddl`."""
+        """Return the Arrow schema of `decode` for these columns, which equals Spark's of `ddl`."""
         return pa.schema([pa.field(name, self._type(name)) for name in columns])
 
     def raw_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """What to read so that `decode` can give these columns and name the records that it cannot read."""
+        """Return the columns to read so that `decode` can return these and identify bad records."""
         wanted = [name for name in columns if name not in BAD_COLUMNS]
         if len(wanted) < len(columns):
             wanted += [part for part in self.formats if part not in wanted]
@@ -78,7 +78,7 @@ class ValueDecoder:
         return tuple(wanted or ["offset"])
 
     def decode(self, batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-        """A batch of `raw_columns(columns)` with its keys and values decoded; these columns, or all that it has.
+        """Decode keys and values of a batch of `raw_columns(columns)`; return these columns, or all that it has.
 
         Raises DecodeError for a bad record where `badRecords=fail`.
         """
@@ -90,7 +90,7 @@ class ValueDecoder:
             part: made.array for part, made in results.items()
         }
         if self.bad_records == "column":
-            arrays |= _told(batch, results, self.formats)
+            arrays |= _bad_record_columns(batch, results, self.formats)
         elif self.bad_records == "fail":
             self._fail(batch, results)
         schema = self.arrow_schema(arrays if columns is None else columns)
@@ -99,7 +99,10 @@ class ValueDecoder:
     def decode_all(
         self, batches: Iterator[pa.RecordBatch], columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of a range that was read with `raw_columns(columns)`. Raises as `decode` and the reader do."""
+        """Decode the batches of a range that was read with `raw_columns(columns)`.
+
+        Raises as `decode` and the reader do.
+        """
         if not self.formats:
             return batches
         return self._each(batches, columns)
@@ -110,7 +113,7 @@ class ValueDecoder:
                 yield self.decode(piece, columns)
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """A batch as it came, or cut where its values might make too much together."""
+        """Yield a batch whole, or in pieces if its values might become too large together."""
         names = batch.schema.names
         parts = [
             (batch.column(part), widest_item(form.type))
@@ -142,10 +145,10 @@ class ValueDecoder:
         )
 
 
-def _told(
+def _bad_record_columns(
     batch: pa.RecordBatch, results: Mapping[str, Decoded], formats: Mapping[str, ValueFormat]
 ) -> dict[str, pa.Array]:
-    """The columns about bad records. Where key and value are both bad, `_raw` is the value."""
+    """Return the columns about bad records. If key and value are both bad, `_raw` is the value."""
     errors: dict[int, list[str]] = {}
     raw: dict[int, bytes | None] = {}
     for part, made in results.items():
@@ -180,7 +183,7 @@ BY_INGEST: Final[Mapping[str, str]] = {
 
 
 class _Part(NamedTuple):
-    """Key or value, and how errors call its options."""
+    """Key or value, with the names of its options for error texts."""
 
     name: str
     form: str
@@ -188,7 +191,7 @@ class _Part(NamedTuple):
 
 
 def decoder_of(options: SourceOptions, called: Mapping[str, str] = BY_NAME) -> ValueDecoder | None:
-    """What decodes keys and values, None when both are raw. `called` is how errors call options, if not by their names.
+    """Return the decoder of keys and values, None if both are raw. `called` maps options to their names in errors.
 
     Asks the registry where the reader schema comes from there. Raises ConfigError and ConnectError.
     """
@@ -253,7 +256,7 @@ def _registry(options: SourceOptions) -> SchemaRegistry | None:
 def _avro_schema(
     options: SourceOptions, part: _Part, schema: str | None, registry: SchemaRegistry | None
 ) -> AvroReaderSchema:
-    """The reader's schema: given, or the newest of the subject, which is `<topic>-value` unless it is named."""
+    """Return the reader's schema: given, or the newest of the subject, which is `<topic>-value` by default."""
     from kclient.spark.decoding.avro_schema import AvroReaderSchema, reader_schema
     from kclient.spark.decoding.registry import UnknownSchemaError
 

@@ -31,14 +31,14 @@ from kclient.security.secret import problem_of
 from kclient.text import printable
 
 LOOKED_THROUGH: Final = 1_024
-"""Of so many values that are refused together, each is looked at by itself."""
+"""Of at most this many values that fail together, each is converted alone."""
 
 T = TypeVar("T", "list[Any]", "pa.Array")
 
 
 @attrs.frozen
 class BadValue:
-    """Why one value could not be read. The reason never holds what the value holds."""
+    """Why one value could not be decoded. The reason never contains a part of the value."""
 
     reason: str
     schema_id: int | None = None
@@ -46,14 +46,14 @@ class BadValue:
 
 @attrs.frozen
 class Decoded:
-    """Typed values, one for each that came, null where there was none or a bad one; and the bad ones by row."""
+    """Typed values, one for each input, null for a null or bad one; and the bad ones by row."""
 
     array: pa.Array
     bad: dict[int, BadValue] = attrs.field(factory=dict)
 
 
 def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
-    """The values with null at some rows."""
+    """Return the values with null at some rows."""
     if not rows:
         return values
     # Not pc.if_else: of a sliced array of bytes pyarrow 23.0.1 makes one whose offsets are wrong.
@@ -62,7 +62,7 @@ def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
 
 
 def joined(parts: Iterable[Decoded]) -> Decoded:
-    """What was decoded piece by piece, as one."""
+    """Join results that were decoded piece by piece."""
     arrays: list[pa.Array] = []
     bad: dict[int, BadValue] = {}
     rows = 0
@@ -74,27 +74,27 @@ def joined(parts: Iterable[Decoded]) -> Decoded:
 
 
 class ValueFormat(Protocol):
-    """How the bytes of keys or values become values of one type. It pickles: workers get it from the driver."""
+    """Turns the bytes of keys or values into values of one type. Pickles: workers receive it from the driver."""
 
     @property
     def name(self) -> str:
-        """As the option says it: json, avro, …"""
+        """The format's name in the options: json, avro, …"""
 
     @property
     def type(self) -> pa.DataType:
-        """What the values become."""
+        """The type of the decoded values."""
 
     def decode(self, values: pa.Array) -> Decoded:
-        """The values of a binary array."""
+        """Decode the values of a binary array."""
 
 
 def reason_of(problem: Exception) -> str:
-    """What a library says of a schema, in so few characters that each bad record can repeat it."""
+    """Return a library's error text for a schema, short enough for each bad record to repeat it."""
     return f"{type(problem).__name__}: {printable(str(problem))}"
 
 
 class ConversionError(Exception):
-    """Some of the values given together are bad; the text tells of one that was given alone."""
+    """Raised if some of the values converted together are bad; the text is that of one converted alone."""
 
 
 def decode_apart(
@@ -103,7 +103,7 @@ def decode_apart(
     kind: pa.DataType,
     fault_of: Callable[[bytes], str | None] | None = None,
 ) -> Decoded:
-    """Convert all at once; where that is refused, half as many, down to each bad value, and behind it more again.
+    """Convert all at once; if that fails, half as many, down to each bad value; after it more again.
 
     So a value means the same whatever stands beside it, and a batch without bad values is read in one go. `convert`
     raises Refused; a bad value becomes null. Where a call of `convert` costs much, `fault_of` finds most bad values of
@@ -164,12 +164,12 @@ class TextFormat:
         return pa.string()
 
     def decode(self, values: pa.Array) -> Decoded:
-        """The texts."""
+        """Decode the texts."""
         return decode_apart(values, as_text, pa.string())
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Binary as text, without a copy. Raises Refused."""
+    """Return binary as text, without a copy. Raises Refused."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -186,11 +186,11 @@ MAX_CELLS: Final = 16_000_000
 
 
 class TooManyElements(Exception):
-    """A value holds more elements than it may."""
+    """Raised for a value with more elements than the limit."""
 
 
 class ElementBudget:
-    """How many elements a value may still hold."""
+    """Counts how many elements a value may still hold."""
 
     __slots__ = ("left",)
 
@@ -198,26 +198,26 @@ class ElementBudget:
         self.left = limit
 
     def take(self, elements: int) -> None:
-        """Raises TooManyElements."""
+        """Subtract elements. Raises TooManyElements below zero."""
         self.left -= elements
         if self.left < 0:
             raise TooManyElements
 
 
 def too_many(limit: int) -> str:
-    """Why the value is bad."""
+    """Return the reason of a bad value with too many elements."""
     return f"it holds more than {limit:,} elements (maxElementsPerValue)"
 
 
 def width(kind: pa.DataType) -> int:
-    """How many elements one value of a type is: itself, and for a struct all fields."""
+    """Return how many elements one value of a type has: itself, and for a struct all fields."""
     if pa.types.is_struct(kind):
         return 1 + sum(width(field.type) for field in kind)
     return 1
 
 
 def widest_item(kind: pa.DataType) -> int:
-    """The same of the largest item of any array or map in the type, 0 where it has none."""
+    """Return the elements of the largest item of any array or map in the type, 0 without one."""
     if pa.types.is_struct(kind):
         return max((widest_item(field.type) for field in kind), default=0)
     if pa.types.is_list(kind):
@@ -228,7 +228,7 @@ def widest_item(kind: pa.DataType) -> int:
 
 
 def cuts(columns: Sequence[tuple[pa.Array, int]], rows: int) -> Iterator[tuple[int, int]]:
-    """Where to cut a batch, as (start, length): columns of bytes, each with the elements that one byte may make."""
+    """Return where to cut a batch, as (start, length), given the columns of bytes and the elements per byte of each."""
     if sum(column.nbytes * factor for column, factor in columns) <= MAX_CELLS:
         yield 0, rows
         return
@@ -254,7 +254,7 @@ _OPTION: Final = re.compile(r"frame:(?P<ids>\*|\d+(?:,\d+)*):(?P<schema>.+)", re
 
 
 def split_frame(option: str, written: str) -> tuple[frozenset[int] | None, str]:
-    """The ids that an option expects, and the schema behind them: None for no frame, empty for any id.
+    """Return the ids that an option expects, and its schema: None for no frame, empty for any id.
 
     Raises ConfigError.
     """
@@ -272,7 +272,7 @@ def split_frame(option: str, written: str) -> tuple[frozenset[int] | None, str]:
 
 
 def schema_id_of(data: bytes) -> int | None:
-    """The id in the frame, None where there is no frame."""
+    """Return the id in the frame, None without a frame."""
     if len(data) < FRAME_SIZE or data[0] != 0:
         return None
     schema_id: int = _HEADER.unpack_from(data)[1]
@@ -280,7 +280,7 @@ def schema_id_of(data: bytes) -> int | None:
 
 
 def unexpected_id(schema_id: int) -> str:
-    """Why a value is bad whose id is none of those that the option names."""
+    """Return the reason of a bad value whose id is not one of the option's."""
     return f"schema id {schema_id} is none of those expected"
 
 
@@ -291,7 +291,7 @@ MAX_SCHEMA_BYTES: Final = 4 << 20
 
 
 def read_schema_file(option: str, path: str, why: str) -> bytes:
-    """What the file holds. `why` says what makes the option's text a file's name. Raises ConfigError."""
+    """Read a schema file. `why` says why the option's text is a file's name. Raises ConfigError."""
     try:
         return read_local(path, MAX_SCHEMA_BYTES)
     except (OSError, ValueError) as exc:

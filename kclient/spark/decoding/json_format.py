@@ -64,7 +64,7 @@ _CONVERSION: Final = re.compile(r"Failed to convert JSON to (?P<type>[a-z0-9]+)"
 
 @attrs.frozen
 class JsonFormat:
-    """Keys or values that are JSON of one type."""
+    """Decodes keys or values that are JSON of one type."""
 
     type: pa.DataType
     name: str = "json"
@@ -72,13 +72,13 @@ class JsonFormat:
 
     @classmethod
     def of(cls, option: str, ddl: str, max_elements: int = MAX_ELEMENTS) -> JsonFormat:
-        """With the schema that the option gives. Raises ConfigError, which names the field that JSON cannot hold."""
+        """Build the format for the schema of an option. Raises ConfigError with the field that JSON cannot hold."""
         kind = parse_ddl(option, ddl)
         _check(option, kind, "")
         return cls(kind, max_elements=max_elements)
 
     def decode(self, values: pa.Array) -> Decoded:
-        """The values; a JSON null is null as well."""
+        """Decode the values; a JSON null becomes null."""
         large = self.too_large(values)
         decoded = decode_apart(without(values, large), self._parse, self.type, self._fault_of)
         return Decoded(
@@ -89,7 +89,7 @@ class JsonFormat:
         return fault_of(data, self.type)
 
     def too_large(self, values: pa.Array) -> list[int]:
-        """The rows with more elements than a value may hold, none of which may be parsed."""
+        """Return the rows with more elements than the limit: parsing them could use too much memory."""
         longest = longest_harmless(self.type, self.max_elements)
         if longest is None or values.nbytes <= longest:
             return []
@@ -97,7 +97,7 @@ class JsonFormat:
         return [row for row in rows if has_more(values[row].as_py(), self.type, self.max_elements)]
 
     def knows(self, values: pa.Array) -> bool:
-        """Whether all of them can be read, and have no field that the schema does not name."""
+        """Return whether all values can be parsed, and have no field that the schema does not name."""
         try:
             self._parse(values, unexpected="error")
         except ConversionError:
@@ -113,7 +113,7 @@ class JsonFormat:
             raise ConversionError(_reason(str(exc))) from None
 
     def _objects(self, texts: pa.Array, unexpected: str) -> pa.StructArray:
-        """One object a line; a null, which Arrow's parser does not take as a line, is an empty one for a moment."""
+        """Parse one object a line; a null, which Arrow's parser refuses as a line, is an empty one meanwhile."""
         lines, nulls = _lines(texts)
         read = _read(lines, pa.schema(list(_storage(self.type))), unexpected, "")
         return pa.StructArray.from_arrays(
@@ -121,7 +121,7 @@ class JsonFormat:
         )
 
     def _wrapped(self, texts: pa.Array) -> pa.Array:
-        """Each value in an object of its own, `{"v":…}`, which must get no second field from it."""
+        """Parse each value inside an object of its own, `{"v":…}`; the value must not add a second field to it."""
         wrapped = pc.binary_join_element_wise(BEFORE, texts, BEHIND, NOTHING)
         inside = _has_struct(self.type)  # whose unknown fields are left out
         if inside and not all(map(_is_document, texts.to_pylist())):
@@ -131,10 +131,10 @@ class JsonFormat:
 
 
 def _lines(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Texts that begin and end as objects do, and which of them were null. Raises Refused for other texts.
+    """Return texts that begin and end as objects do, and which of them were null. Raises Refused for other texts.
 
-    A line of these cannot be part of an object with the next one: inside one document, a comma always
-    stands between a closing brace before a line end and an opening brace after it.
+    A line of these cannot be part of an object with the next one: inside one document, a comma always stands between a
+    closing brace before a line end and an opening brace after it.
     """
     nulls = pc.equal(texts, NULL)
     if not _are_objects(texts):
@@ -152,7 +152,7 @@ def _are_objects(texts: pa.Array) -> bool:
 
 
 def _read(texts: pa.Array, schema: pa.Schema, unexpected: str, above: str) -> pa.Table:
-    """One row for each text, or Refused. `above` is where the schema's fields are for the parser."""
+    """Return one row for each text. Raises Refused. `above` is the path of the schema's fields for the parser."""
     data = pc.binary_join_element_wise(texts, NOTHING, LINE).buffers()[2]
     try:
         table = pj.read_json(
@@ -184,7 +184,7 @@ def _has_struct(kind: pa.DataType) -> bool:
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
-    """The type to parse into: text where Arrow's cast from text is the stricter reader."""
+    """Return the type to parse into: text if Arrow's cast from text is stricter than its parser."""
     if kind in READ_AS_TEXT:
         return pa.string()
     if pa.types.is_struct(kind):
@@ -237,7 +237,7 @@ QUOTE: Final = ord('"')
 
 
 class _Shape(NamedTuple):
-    """What a type says of the documents: the fields of an object, or the items of an array and how much one makes."""
+    """How many elements a type's documents make: the fields of an object, or the items of an array."""
 
     fields: Mapping[bytes, _Shape] | None = None
     item: _Shape | None = None
@@ -249,13 +249,13 @@ OTHER: Final = _Shape()
 
 
 def longest_harmless(kind: pa.DataType, limit: int) -> int | None:
-    """A text of so many bytes cannot hold too many elements, whatever it says; None where no text can."""
+    """Return the length in bytes up to which no text can hold too many elements, None if every length is safe."""
     widest = widest_item(kind)
     return limit * SHORTEST_ITEM // widest if widest else None
 
 
 def has_more(text: bytes, kind: pa.DataType, limit: int) -> bool:
-    """Whether the document would make more than `limit` elements. What is no JSON is counted as far as it goes."""
+    """Return whether the document has more than `limit` elements. Text that is not JSON counts up to its error."""
     structs, others = text.count(b"{") + text.count(b"null"), text.count(b",") + text.count(b"[")
     if structs * widest_item(kind) + others <= limit:
         return False  # as almost always: counting token by token takes ten times as long as the parser
@@ -333,7 +333,7 @@ _READ: Final = json.JSONDecoder(parse_int=_Whole, parse_float=_Number, parse_con
 
 
 def fault_of(data: bytes, kind: pa.DataType) -> str | None:
-    """Why the document is no value of the type; None where it is one, or where only the parser knows."""
+    """Return why the document is not a value of the type; None if it is, or if only the parser can know."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -351,22 +351,22 @@ def fault_of(data: bytes, kind: pa.DataType) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _check_of(kind: pa.DataType, path: str = "") -> Check:
-    """What finds the fault of a value of the type: made once, as asking a type is slow."""
+    """Return the check that finds the fault of a value; build it once, because inspecting an Arrow type is slow."""
     wanted, inner = _form(kind), _inner_check(kind, path)
-    told = f"field {path} is of another type than {_name(kind)}" if path else f"it is no {_name(kind)}"
+    fault = f"field {path} is of another type than {_name(kind)}" if path else f"it is no {_name(kind)}"
 
     def check(value: Any) -> str | None:
         if value is None:
             return None
         if type(value) not in wanted:
-            return told
+            return fault
         return inner(value) if inner is not None else None
 
     return check
 
 
 def _inner_check(kind: pa.DataType, path: str) -> Check | None:
-    """The same for a value that is of the right form."""
+    """Return the check of the content of a value that has the right Python type; None if every content is valid."""
     if pa.types.is_struct(kind):
         return _fields_check(
             [(field.name, _check_of(field.type, f"{path}.{field.name}".lstrip("."))) for field in kind]
@@ -375,8 +375,8 @@ def _inner_check(kind: pa.DataType, path: str) -> Check | None:
         item = _check_of(kind.value_type, f"{path}[]")
         return lambda values: next((found for each in values if (found := item(each))), None)
     if pa.types.is_integer(kind):
-        told, bits = f"a value in it does not fit the type {kind}", kind.bit_width
-        return lambda value: None if _fits(value, bits) else told
+        fault, bits = f"a value in it does not fit the type {kind}", kind.bit_width
+        return lambda value: None if _fits(value, bits) else fault
     if pa.types.is_temporal(kind):
         return lambda value: None if _may_be_time(value) else NOT_A_TIME
     return None
@@ -393,7 +393,7 @@ def _fields_check(fields: list[tuple[str, Check]]) -> Check:
 
 
 def _form(kind: pa.DataType) -> tuple[type, ...]:
-    """What a value of the type is in Python, as `_READ` makes it."""
+    """Return the Python types that `_READ` makes of a value of the type."""
     if pa.types.is_struct(kind):
         return (dict,)
     if pa.types.is_list(kind):
@@ -418,7 +418,7 @@ def _fits(text: str, bits: int) -> bool:
 
 
 def _may_be_time(text: str) -> bool:
-    """False for what does not begin with a day; another form of the year is not looked at."""
+    """Return whether the text begins with a day; other forms of the year are not examined."""
     match = DAY.match(text)
     if match is None:
         return text[:1] in "+-" and text != ""

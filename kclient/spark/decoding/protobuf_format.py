@@ -56,11 +56,11 @@ class ProtobufFormat:
 
     @classmethod
     def of(cls, given: MessageSchema, max_elements: int = MAX_ELEMENTS) -> ProtobufFormat:
-        """Raises ConfigError that names the field which has no Spark type."""
+        """Build the format. Raises ConfigError with the field that has no Spark type."""
         return cls(given, _reader(given).column.type, max_elements=max_elements)
 
     def decode(self, values: pa.Array) -> Decoded:
-        """The messages, field by field."""
+        """Decode the messages, field by field."""
         reader = _reader(self.given)
         reasons: dict[int, str] = {}
         pieces = self._messages(values, reader, reasons)
@@ -69,7 +69,7 @@ class ProtobufFormat:
         return Decoded(decoded.array, {row: self._bad(reasons[row], values[row].as_py()) for row in reasons})
 
     def _messages(self, values: pa.Array, reader: _Reader, reasons: dict[int, str]) -> Iterator[list[Any]]:
-        """The messages, so many at a time as may be objects together, None for bad ones; why goes to `reasons`."""
+        """Yield messages in lists of at most as many as may be objects at once, None for bad ones; add to `reasons`."""
         messages: list[Any] = []
         objects = 0.0
         for row, data in enumerate(values.to_pylist()):
@@ -113,7 +113,7 @@ class ProtobufFormat:
 
 @attrs.frozen
 class _Reader:
-    """A message type, compiled: what reads one message, and what makes columns of many."""
+    """The parser of a message type, compiled, and the builder of its columns."""
 
     column: MessageColumn
     read: Callable[[bytes], Any]
@@ -121,7 +121,7 @@ class _Reader:
     per_byte: float
 
     def build(self, messages: list[Any]) -> pa.Array:
-        """Raises Refused for a message that has a value which its column cannot hold."""
+        """Build the column of messages. Raises Refused if a value does not fit its column."""
         try:
             return self.column.build(messages)
         except (pa.ArrowInvalid, UnicodeDecodeError):
@@ -130,7 +130,7 @@ class _Reader:
 
 @functools.lru_cache(maxsize=64)
 def _reader(given: MessageSchema) -> _Reader:
-    """Compiled once in each process."""
+    """Return the compiled reader; one for each schema in each process."""
     library = protobuf_library()
     pool = library.descriptor_pool.DescriptorPool()
     try:
@@ -166,7 +166,7 @@ def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes
 
 
 def message_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """Where the message stands in its schema, and where its bytes begin. Raises Refused."""
+    """Return the indexes of the message in its schema, and where its bytes begin. Raises Refused."""
     count, at = _zigzag(data, start)
     if not 0 <= count <= MAX_NESTING:
         raise ConversionError("its frame does not say which message of its schema it is")
@@ -197,12 +197,12 @@ SHORTEST_MESSAGE: Final = 2
 
 @attrs.frozen
 class Damaged(Exception):
-    """The bytes are not a message."""
+    """Raised if the bytes are not a message."""
 
 
 @attrs.frozen
 class Part:
-    """A field that makes elements: `elements` for each value; what is inside of a message; the bytes of a number."""
+    """How a field makes elements: `elements` of each value, the parts of a message, the bytes of a number."""
 
     elements: int
     message: Mapping[int, Part] | None = None
@@ -211,7 +211,7 @@ class Part:
 
 
 def parts_of(library: Any, message: Any) -> Mapping[int, Part]:
-    """The fields of a message type by number. The type has passed the checks of columns: it ends."""
+    """Return the fields of a message type by number. The type is finite: it has passed the checks of columns."""
     field_type = library.descriptor.FieldDescriptor
     found = {field.number: _part(library, field_type, field) for field in message.fields}
     return {number: part for number, part in found.items() if part is not None}
@@ -229,7 +229,7 @@ def _part(library: Any, types: Any, field: Any) -> Part | None:
 
 
 def _size(types: Any, message: Any) -> int:
-    """How many elements one message is, without what repeated fields hold."""
+    """Return how many elements one message has, without the items of repeated fields."""
     return 1 + sum(
         _size(types, field.message_type)
         if field.type in (types.TYPE_MESSAGE, types.TYPE_GROUP) and not isinstance(field.default_value, list)
@@ -239,7 +239,7 @@ def _size(types: Any, message: Any) -> int:
 
 
 def per_byte(parts: Mapping[int, Part]) -> float:
-    """How many elements a byte may make."""
+    """Return how many elements a byte may make."""
     return max(
         (
             max(part.elements / SHORTEST_MESSAGE, per_byte(part.message)) if part.message is not None else 1.0
@@ -250,7 +250,7 @@ def per_byte(parts: Mapping[int, Part]) -> float:
 
 
 def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: ElementBudget) -> int:
-    """From where a message begins to its end, or to the end of its group. Raises TooManyElements, Damaged."""
+    """Walk from a message's start to its end, or to the end of its group. Raises TooManyElements, Damaged."""
     while at < end:
         tag, at = _varint(data, at)
         part, kind = parts.get(tag >> 3), tag & 7
@@ -275,7 +275,7 @@ def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: Eleme
 
 
 def _take(data: bytes, at: int, end: int, part: Part, meter: ElementBudget) -> None:
-    """A field with a length: a message, a text, or packed numbers."""
+    """Walk a length-delimited field: a message, a text, or packed numbers."""
     if part.message is not None:
         meter.take(part.elements)
         walk(data, at, end, part.message, meter)

@@ -39,7 +39,7 @@ UINT64: Final = pa.decimal128(20, 0)
 FIRST_SECOND: Final = -62_135_596_800
 LAST_SECOND: Final = 253_402_300_799
 LAST_NANO: Final = 999_999_999
-"""The years 1 to 9999, which is all that a Timestamp may say."""
+"""The years 1 to 9999, the range of a Timestamp."""
 
 NO_TEXT: Final = "a string in it is not UTF-8"
 
@@ -48,14 +48,14 @@ Build: TypeAlias = Callable[[list[Any]], pa.Array]
 
 @attrs.frozen
 class MessageColumn:
-    """A type, and what makes an array of it. None among what it is given is null."""
+    """A type, and the function that builds an array of it; None among its values becomes null."""
 
     type: pa.DataType
     build: Build
 
 
 class MessageColumns:
-    """What turns the messages of one schema into columns."""
+    """Turns the messages of one schema into columns."""
 
     def __init__(self, option: str) -> None:
         library = protobuf_library()
@@ -69,7 +69,7 @@ class MessageColumns:
         self._arrow = {getattr(field, f"TYPE_{name}"): kind for name, kind in SCALARS.items()}
 
     def message(self, message: Any, path: str = "", around: tuple[str, ...] = ()) -> MessageColumn:
-        """The column of a message type. Raises ConfigError that names the field which has no Spark type."""
+        """Return the column of a message type. Raises ConfigError with the field that has no Spark type."""
         if message.full_name == "google.protobuf.Timestamp":
             return MessageColumn(TIMESTAMP, _timestamps)
         if message.full_name in around:
@@ -89,7 +89,7 @@ class MessageColumns:
         return MessageColumn(kind, _structs(kind, [column.build for column in made.values()], empty))
 
     def _field(self, field: Any, path: str, around: tuple[str, ...]) -> MessageColumn:
-        """What takes a field out of messages."""
+        """Return the column of one field."""
         if isinstance(field.default_value, list):  # only a repeated field has such a default
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
                 return self._map(field, path, around)
@@ -107,7 +107,7 @@ class MessageColumns:
         return MessageColumn(map_of(key.type, value.type), _maps(field.name, key, value))
 
     def _item(self, field: Any, path: str, around: tuple[str, ...]) -> MessageColumn:
-        """What makes an array of values of the field's type."""
+        """Return the builder of an array of the field's values."""
         self._left -= 1
         if self._left < 0:
             raise ConfigError(
@@ -231,7 +231,7 @@ class MessageSchema:
 
 
 def message_schema(option: str, written: str) -> MessageSchema:
-    """What the option says. Raises ConfigError where there is no such message."""
+    """Return the message schema of an option. Raises ConfigError if there is no such message."""
     ids, schema = split_frame(option, written)
     path, _, message = schema.rpartition("#")
     if not path or not message:
@@ -253,7 +253,7 @@ def message_schema(option: str, written: str) -> MessageSchema:
 
 
 def protobuf_library() -> Any:
-    """google.protobuf. Raises ConfigError with what to install."""
+    """Import google.protobuf. Raises ConfigError with the command to install it."""
     try:
         from google import protobuf
         from google.protobuf import descriptor, descriptor_pb2, descriptor_pool, message, message_factory  # noqa: F401
@@ -281,7 +281,7 @@ def _files(option: str, path: str) -> Sequence[Any]:
 
 
 def _indexes(file: Any, message: str) -> tuple[int, ...] | None:
-    """Where the message stands: the how manieth of the file, and of the message around it."""
+    """Return the indexes of the message: in the file, and in each message around it."""
     prefix = f"{file.package}." if file.package else ""
     if not message.startswith(prefix):
         return None

@@ -35,7 +35,7 @@ from kclient.text import printable
 
 
 class HttpDeadline:
-    """Ends the connections of one exchange when its time is over."""
+    """Shuts down the connections of one exchange when its time is over."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -59,7 +59,10 @@ class HttpDeadline:
             self._open.clear()
 
     def connect(self, address: tuple[str, int], *_: Any, **__: Any) -> socket.socket:
-        """In place of `socket.create_connection`, whose time is for each address of a name. Raises OSError."""
+        """Connect as `socket.create_connection` does, whose timeout applies to each address of a name.
+
+        Raises OSError.
+        """
         problem: OSError = OSError("the name has no address")
         for *_kind, found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
             if self.is_over:
@@ -141,12 +144,12 @@ _unknown: Final[dict[tuple[str, int], tuple[int, str]]] = {}
 
 
 class UnknownSchemaError(Exception):
-    """The registry does not have the schema, or has one that is not Avro."""
+    """Raised if the registry does not have the schema, or has one that is not Avro."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Leave the answer as it is, an error."""
+        """Do not follow: the answer stays an error."""
 
 
 _opener: Final = urllib.request.build_opener(_NoRedirect, *HANDLERS)
@@ -154,7 +157,7 @@ _opener: Final = urllib.request.build_opener(_NoRedirect, *HANDLERS)
 
 @attrs.frozen
 class SchemaRegistry:
-    """Where schemas are asked for. `auth` is `user:password` or `bearer TOKEN`, or what `reference` says it refers to.
+    """A schema registry. `auth` is `user:password`, `bearer TOKEN`, or a reference of the kind in `reference`.
 
     It travels to workers, which follow the reference where they connect.
     """
@@ -164,7 +167,7 @@ class SchemaRegistry:
     reference: str = ""
 
     def schema(self, schema_id: int) -> str:
-        """The Avro schema of an id. Raises UnknownSchemaError, ConnectError, ConfigError."""
+        """Return the Avro schema of an id. Raises UnknownSchemaError, ConnectError, ConfigError."""
         key = self.url, schema_id
         if key not in _schemas:
             _refuse_again(key)
@@ -177,14 +180,14 @@ class SchemaRegistry:
         return _schemas[key]
 
     def subject(self, subject: str, version: str = "latest") -> str:
-        """The Avro schema of a subject's version. Raises UnknownSchemaError, ConnectError, ConfigError."""
+        """Return the Avro schema of a subject's version. Raises UnknownSchemaError, ConnectError, ConfigError."""
         name = urllib.parse.quote(subject, safe="")
         return self._ask(
             f"/subjects/{name}/versions/{version}", f"version {version} of the subject {subject}"
         )
 
     def slow(self, schema_id: int) -> ConnectError:
-        """What to raise where asking for ids that are unknown, this one first, takes too long."""
+        """Return the error to raise if requests for unknown ids, this one first, take too long."""
         return ConnectError(
             f"The schema registry {self.url} takes too long to say that schema ids of one batch are unknown, "
             f"{schema_id} the first of them. The values may have another frame, or another registry. Look at "
@@ -270,7 +273,7 @@ def _refuse_again(key: tuple[str, int]) -> None:
 
 
 def _keep(key: tuple[str, int], text: str) -> None:
-    """Remember a schema, and forget the oldest where all together are too long."""
+    """Cache a schema, and drop the oldest while all together are too long."""
     _schemas[key] = text
     while len(_schemas) > 1 and sum(map(len, _schemas.values())) > MAX_KEPT_CHARACTERS:
         del _schemas[next(iter(_schemas))]
@@ -284,7 +287,10 @@ def _remember(key: tuple[str, int], why: str) -> None:
 
 
 def _authorization(secret: Secret) -> str:
-    """The header's text. Raises ConfigError for a reference to nothing, and for what no header can hold."""
+    """Return the header's text.
+
+    Raises ConfigError for an unresolved reference, or characters that no header can hold.
+    """
     try:
         credentials = HiddenText(secret.reveal().strip("\r\n"))
     except ValueError as exc:

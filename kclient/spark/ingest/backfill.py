@@ -21,7 +21,14 @@ from kclient.spark.batch import plan_batch
 from kclient.spark.client import DriverClient
 from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Checkpoint, Offsets, check_kept, check_same
-from kclient.spark.ingest.preflight import ClusterSurvey, check_topics, cut, measured, survey, target_of
+from kclient.spark.ingest.preflight import (
+    ClusterSurvey,
+    check_topics,
+    measured_rows,
+    survey,
+    target_of,
+    with_split,
+)
 from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult, PartitionPlan
 from kclient.spark.ingest.schemas import check_extends
 from kclient.spark.ingest.setting_values import LATEST
@@ -38,7 +45,7 @@ from kclient.spark.sink.parquet import DirectTarget, WrittenRange
 
 @attrs.frozen
 class Backfill:
-    """What a backfill reads: ranges from `start` to `end` of each partition, cut by `rows_per_file` where known."""
+    """The ranges of a backfill, from `start` to `end` of each partition, split by `rows_per_file` if known."""
 
     ranges: tuple[OffsetRange, ...]
     start: Offsets
@@ -47,12 +54,12 @@ class Backfill:
 
     @property
     def name(self) -> str:
-        """What its manifest is called."""
-        told = f"{dump_offsets(self.start)} {dump_offsets(self.end)}"
-        return f"backfill-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        """The name of its manifest."""
+        offsets = f"{dump_offsets(self.start)} {dump_offsets(self.end)}"
+        return f"backfill-{hashlib.sha256(offsets.encode()).hexdigest()[:16]}"
 
     def plan(self, settings: IngestSettings) -> IngestPlan:
-        """The same for people."""
+        """Return the plan to show to the user."""
         return IngestPlan(
             cluster_id=None,
             topics=tuple(dict.fromkeys(tp.topic for tp in self.start)),
@@ -61,7 +68,7 @@ class Backfill:
             sink=str(settings.sink),
             engine=settings.engine,
             trigger="backfill",
-            checkpoint=Checkpoint(settings.checkpoint).beside(),
+            checkpoint=Checkpoint(settings.checkpoint).state_beside(),
         )
 
 
@@ -76,8 +83,8 @@ def prepare(settings: IngestSettings) -> Backfill:
     logs = _survey(settings)
     _check_logs(settings, logs)
     check_topics(settings.topics, logs)
-    rows = None if settings.target_file_mb is None else measured(settings, settings.target_file_mb, logs)
-    options = cut(settings, SourceOptions.parse(settings.batch_options(rows)))
+    rows = None if settings.target_file_mb is None else measured_rows(settings, settings.target_file_mb, logs)
+    options = with_split(settings, SourceOptions.parse(settings.batch_options(rows)))
     whole = attrs.evolve(options, min_partitions=None, max_records_per_partition=None)
     ranges = run_blocking(plan_batch(whole))
     jobs_start = _jobs_start(Checkpoint(settings.checkpoint), ranges)
@@ -95,7 +102,7 @@ def prepare(settings: IngestSettings) -> Backfill:
 def run(
     settings: IngestSettings, listener: IngestListener, stop: StopRequest, locks: Sequence[int] = ()
 ) -> IngestResult:
-    """Land a backfill; `locks` is what is held meanwhile. `run` of `ingest` says what it raises."""
+    """Run a backfill; `locks` are held meanwhile. Raises as `run` of `ingest` does."""
     runtime = Runtime()
     began_ms = runtime.wall_ms()
     wanted = prepare(settings)
@@ -103,13 +110,13 @@ def run(
     listener.planned(wanted.plan(settings))
     job = Checkpoint(settings.checkpoint).job()
     dead = None if settings.dlq is None else settings.dlq.where
-    ledger = BatchCommitter(settings.sink.where, "backfill" if job is None else job.job, dead)
+    committer = BatchCommitter(settings.sink.where, "backfill" if job is None else job.job, dead)
     if wanted.ranges and manifest.read(settings.sink.where, wanted.name) is None:
         written = _written(settings, wanted, locks)
-        whole = ledger.count(wanted.name, wanted.start, wanted.end, written)
+        whole = committer.count(wanted.name, wanted.start, wanted.end, written)
         times = BatchTimes(duration_ms=max(0, runtime.wall_ms() - began_ms))
-        listener.batch(ledger.report(0, LandedBatch.of(whole, written), wanted.end, times))
-    result = ledger.result("drained", wanted.end, wanted.end)
+        listener.batch(committer.report(0, LandedBatch.of(whole, written), wanted.end, times))
+    result = committer.result("drained", wanted.end, wanted.end)
     listener.finished(result)
     return result
 
@@ -140,7 +147,7 @@ def _check_logs(settings: IngestSettings, found: ClusterSurvey) -> None:
 
 
 def _jobs_start(checkpoint: Checkpoint, ranges: Sequence[OffsetRange]) -> Offsets:
-    """From where on the checkpoint's job lands these partitions: what appears later it reads from its beginning."""
+    """Return from where on the checkpoint's job lands these partitions; of later ones it reads all."""
     job, start = checkpoint.job(), checkpoint.first_start()
     if job is None or start is None:
         return {}
@@ -148,7 +155,7 @@ def _jobs_start(checkpoint: Checkpoint, ranges: Sequence[OffsetRange]) -> Offset
 
 
 def _check_job(settings: IngestSettings, found: Backfill, jobs_start: Offsets) -> None:
-    """The checkpoint's job lands everything from its start on, now or later."""
+    """Refuse offsets that the checkpoint's job lands, now or later: everything from its start on."""
     for tp, end in found.end.items():
         if end > jobs_start.get(tp, MAX_OFFSET):
             raise SinkError(

@@ -1,6 +1,7 @@
-"""Make a batch count and report it: the same for every engine.
+"""Commit a batch with its manifest and report it: the same for every engine.
 
-files of all ranges have names → the manifest is written: the batch counts → the checkpoint's commit → the group's
+files of all ranges have their final names → the manifest is written: the batch counts → the checkpoint's commit
+                                           → the group's commit
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kclient.types import TopicPartition
 Offsets = Mapping[TopicPartition, int]
 
 SUMMED: Final = ("rows", "bytes", "files", "bad_records")
-SPENT: Final = ("fetch_ms", "decode_ms", "write_ms")
+STEP_TIMES: Final = ("fetch_ms", "decode_ms", "write_ms")
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +36,7 @@ class BatchTimes:
 
 @attrs.frozen(kw_only=True)
 class LandedBatch:
-    """What counts of one batch. Milliseconds are summed over all tasks, None where they are unknown."""
+    """What a batch has written. Milliseconds are summed over all tasks, None if they are unknown."""
 
     start: Offsets
     end: Offsets
@@ -50,7 +51,7 @@ class LandedBatch:
 
     @classmethod
     def of(cls, whole: Manifest, ranges: Sequence[WrittenRange]) -> LandedBatch:
-        """By its manifest, and by what the tasks say that wrote it in this run."""
+        """Combine its manifest with the results of the tasks of this run."""
         return cls(
             start=whole.start,
             end=whole.end,
@@ -59,13 +60,13 @@ class LandedBatch:
             files=len(whole.files),
             bad_records=whole.bad_records,
             newest_ms=max((file.last_ms for file in whole.files if file.last_ms is not None), default=None),
-            **{name: sum(getattr(part, name) for part in ranges) for name in SPENT},
+            **{name: sum(getattr(part, name) for part in ranges) for name in STEP_TIMES},
         )
 
 
 @attrs.define
 class BatchCommitter:
-    """The batches of one run. `dead` is the directory of dead letters, None where there are none."""
+    """Makes the batches of one run count. `dead` is the directory of dead letters, None without one."""
 
     sink: str
     job: str
@@ -77,9 +78,13 @@ class BatchCommitter:
     def __attrs_post_init__(self) -> None:
         self._began_ms = self.runtime.wall_ms()
 
-    def format_count(self, batch: int, end: Offsets) -> Manifest | None:
-        """The manifest of a batch that an earlier run made count. Raises SinkError where it ends elsewhere."""
+    def committed_manifest(self, batch: int, end: Offsets) -> Manifest | None:
+        """Return the manifest of a batch that an earlier run has committed, if any.
+
+        Raises SinkError if its end differs.
+        """
         found = manifest.read(self.sink, manifest.batch_name(batch))
+        # Batch numbers start at 0 in every checkpoint, so an equal name alone does not mean the same batch.
         if found is not None and (found.job != self.job or found.end != end):
             raise SinkError(
                 f"{self.sink} has a manifest of batch {batch} that is not this checkpoint's batch {batch}. One of the "
@@ -89,19 +94,20 @@ class BatchCommitter:
         return found
 
     def count(self, name: str, start: Offsets, end: Offsets, ranges: Sequence[WrittenRange]) -> Manifest:
-        """Make a batch count. Its dead letters count first, under the same name. Raises SinkError.
+        """Commit a batch with its manifest, after that of its dead letters. Raises SinkError.
 
-        A killed run may have written a manifest with more of them, so it is written again even if none are left.
+        A killed run may have written a manifest with more dead letters, so it is replaced even if none are left.
         """
         whole = Manifest(
             job=self.job,
             name=name,
-            start=_beginning(start, ranges),
+            start=_batch_start(start, ranges),
             end=end,
             files=tuple(file for part in ranges for file in part.files),
             dead_letters=tuple(file for part in ranges for file in part.dead_letters),
             nulled=sum(part.nulled for part in ranges),
         )
+        # The dead letters first: once the sink's manifest is there, no later run writes this batch again.
         if self.dead is not None and (whole.dead_letters or manifest.read(self.dead, name) is not None):
             manifest.write(
                 self.dead, attrs.evolve(whole, files=whole.dead_letters, dead_letters=(), nulled=0)
@@ -125,7 +131,7 @@ class BatchCommitter:
             start=landed.start,
             end=landed.end,
             latest=latest,
-            lag_seconds=self._behind(landed, latest),
+            lag_seconds=self._lag_seconds(landed, latest),
         )
         self._sums.update(batches=1, **{name: getattr(progress, name) for name in SUMMED})
         return progress
@@ -139,7 +145,7 @@ class BatchCommitter:
         committed: bool | None = None,
         signal: int | None = None,
     ) -> IngestResult:
-        """How the run ended."""
+        """Return the totals of the run."""
         return IngestResult(
             ended=ended,
             **{name: self._sums[name] for name in ("batches", *SUMMED)},
@@ -150,15 +156,15 @@ class BatchCommitter:
             signal=signal,
         )
 
-    def _behind(self, landed: LandedBatch, latest: Offsets) -> float | None:
+    def _lag_seconds(self, landed: LandedBatch, latest: Offsets) -> float | None:
         """Return the seconds since the newest written record, 0 without a backlog, None if unknown."""
         if all(landed.end.get(tp, 0) >= offset for tp, offset in latest.items()):
             return 0.0
         return None if landed.newest_ms is None else max(0, self.runtime.wall_ms() - landed.newest_ms) / 1000
 
 
-def _beginning(start: Offsets, ranges: Sequence[WrittenRange]) -> Offsets:
-    """Where a batch begins, with the partitions that have appeared in it."""
+def _batch_start(start: Offsets, ranges: Sequence[WrittenRange]) -> Offsets:
+    """Return where a batch begins, partitions included that are new in it."""
     first: dict[TopicPartition, int] = {}
     for part in ranges:
         first.setdefault(part.range.tp, part.range.start)

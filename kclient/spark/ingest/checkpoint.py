@@ -40,7 +40,7 @@ _METADATA: Final = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
 
 @attrs.frozen
 class Position:
-    """Where the next batch begins. `end` is set when it was begun before: it must end there again."""
+    """Where the next batch begins. `end` is set if an earlier run has begun it: it must end there again."""
 
     batch: int
     start: Offsets
@@ -53,7 +53,7 @@ class Position:
 
     @property
     def state(self) -> CheckpointState:
-        """The same for people."""
+        """The state to show to the user."""
         return CheckpointState("resume", self.batch, self.end is not None)
 
 
@@ -63,59 +63,60 @@ class Checkpoint:
     def __init__(self, directory: str | Path) -> None:
         self.path = Path(directory)
 
-    # --- whose it is
+    # --- the job, its schema and its file size
 
     @property
-    def own(self) -> Path:
-        """Where the files are that are not Spark's."""
+    def directory(self) -> Path:
+        """The directory of the files that are not Spark's."""
         return self.path / "kclient"
 
     def job(self) -> Job | None:
-        """The job that began it, None where nothing was begun."""
-        content = self._json(self.own / "job.json")
+        """Return the job of the checkpoint, None for a new one."""
+        content = self._json(self.directory / "job.json")
         if content is None:
             return None
         try:
             form = None if self.schema() is None else "json"  # where a release before did not keep it
             return job_of({"format": form, **content})
         except (TypeError, ValueError) as exc:
-            raise self._damaged(self.own / "job.json", exc) from exc
+            raise self._damaged(self.directory / "job.json", exc) from exc
 
     def claim(self, job: Job) -> None:
         """Make it this job's, before anything else is written."""
-        self._write(self.own / "job.json", json.dumps(attrs.asdict(job), indent=1))
+        self._write(self.directory / "job.json", json.dumps(attrs.asdict(job), indent=1))
 
     def schema(self) -> str | None:
-        """The schema of its values that holds now, None where none is frozen."""
-        versions = self._json(self.own / "schema.json")
+        """Return the current schema of its values, None if none is frozen."""
+        versions = self._json(self.directory / "schema.json")
         try:
             return None if versions is None else str(versions[-1]["schema"])
         except (IndexError, KeyError, TypeError) as exc:
-            raise self._damaged(self.own / "schema.json", exc) from exc
+            raise self._damaged(self.directory / "schema.json", exc) from exc
 
-    def has_schema(self, schema: str, batch: int) -> None:
+    def add_schema(self, schema: str, batch: int) -> None:
         """Keep another schema, which holds from this batch on."""
-        versions = self._json(self.own / "schema.json") or []
+        versions = self._json(self.directory / "schema.json") or []
         self._write(
-            self.own / "schema.json", json.dumps([*versions, {"batch": batch, "schema": schema}], indent=1)
+            self.directory / "schema.json",
+            json.dumps([*versions, {"batch": batch, "schema": schema}], indent=1),
         )
 
     def file_rows(self, target_mb: int) -> int | None:
-        """How many records a file was to have for this size, None where that was never found out."""
-        kept = self._json(self.own / "files.json")
+        """Return how many records a file of this size has, None if that is not known."""
+        kept = self._json(self.directory / "files.json")
         try:
             return int(kept["rows"]) if kept is not None and kept["target_mb"] == target_mb else None
         except (KeyError, TypeError, ValueError) as exc:
-            raise self._damaged(self.own / "files.json", exc) from exc
+            raise self._damaged(self.directory / "files.json", exc) from exc
 
-    def has_file_rows(self, target_mb: int, rows: int) -> None:
+    def store_file_rows(self, target_mb: int, rows: int) -> None:
         """Keep how many records a file is to have."""
-        self._write(self.own / "files.json", json.dumps({"target_mb": target_mb, "rows": rows}))
+        self._write(self.directory / "files.json", json.dumps({"target_mb": target_mb, "rows": rows}))
 
-    # --- where it stands
+    # --- the position
 
     def position(self) -> Position | None:
-        """Where the next batch begins, None where no batch was ever begun."""
+        """Return where the next batch begins, None if no run has decided where to start."""
         begun, done = self._numbers("offsets"), self._numbers("commits")
         if not begun:
             start = self.first_start()
@@ -126,12 +127,12 @@ class Checkpoint:
         return Position(last, self.start_of(last), self.offsets(last))
 
     def first_start(self) -> Offsets | None:
-        """Where batch 0 started, None where that was not decided yet."""
-        content = self._json(self.own / "start.json")
-        return None if content is None else self._parsed(self.own / "start.json", json.dumps(content))
+        """Return where batch 0 starts, None if that is not decided yet."""
+        content = self._json(self.directory / "start.json")
+        return None if content is None else self._parsed(self.directory / "start.json", json.dumps(content))
 
     def offsets(self, batch: int) -> Offsets:
-        """Where a batch ends that was begun."""
+        """Return where a batch ends that was begun."""
         path = self.path / "offsets" / str(batch)
         try:
             with reading(path):
@@ -143,30 +144,30 @@ class Checkpoint:
         return self._parsed(path, sources[0])
 
     def start_of(self, batch: int) -> Offsets:
-        """Where a batch begins that was begun."""
+        """Return where a batch begins that was begun."""
         if batch:
             return self.offsets(batch - 1)
         if (start := self.first_start()) is None:
-            raise self._damaged(self.own / "start.json", ValueError("it is missing"))
+            raise self._damaged(self.directory / "start.json", ValueError("it is missing"))
         return start
 
-    def beside(self) -> CheckpointState:
-        """Where it stands, for people, while something lands beside its job."""
+    def state_beside(self) -> CheckpointState:
+        """Return its state to show to the user while something else lands beside its job."""
         position = self.position()
         return CheckpointState("new") if position is None else CheckpointState("beside", position.batch)
 
     # --- what happens to it
 
-    def starts_at(self, offsets: Offsets) -> None:
+    def store_start(self, offsets: Offsets) -> None:
         """Keep where batch 0 starts."""
-        self._write(self.own / "start.json", dump_offsets(offsets))
+        self._write(self.directory / "start.json", dump_offsets(offsets))
 
     def begin(self, batch: int, end: Offsets) -> None:
-        """Say where a batch will end, before it runs."""
+        """Write where a batch will end, before it runs."""
         self._write(self.path / "offsets" / str(batch), f"{VERSION}\n{_METADATA}\n{dump_offsets(end)}")
 
     def commit(self, batch: int) -> None:
-        """Say that a batch is done, and forget the oldest."""
+        """Write that a batch is done, and remove the oldest entries."""
         self._write(self.path / "commits" / str(batch), f'{VERSION}\n{{"nextBatchWatermarkMs":0}}')
         for kind in ("offsets", "commits"):
             for number in self._numbers(kind):
@@ -219,7 +220,7 @@ _KINDS: Final[Mapping[str, Any]] = {
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """What must stay the same for a checkpoint to go on. `job` is drawn once and names the job in its manifests.
+    """The properties of a job that must not change between runs. `job` is a random id in its manifests.
 
     `format` is None in a checkpoint of a release that did not keep it.
     """
@@ -234,16 +235,16 @@ class Job:
     topic_ids: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
-    def place(self) -> Location:
+    def location(self) -> Location:
         """The sink."""
         return location(self.sink)
 
     def reads(self, topic: str) -> bool:
-        """Whether a topic is one of its own, or would be if it came to be."""
+        """Return whether a topic is one of the job's, or would be once it exists."""
         return any(matches(name, topic) for name in self.topics)
 
     def differences(self, other: Job) -> list[str]:
-        """What makes it another job, one sentence each. Topics that are new or have an id now do not count."""
+        """Return what makes `other` another job, one sentence each. New topics and newly known ids do not count."""
         found = [
             f"its {what} {was!r}, not {now!r}"
             for what, was, now in (
@@ -253,12 +254,12 @@ class Job:
             )
             if was != now
         ]
-        anew = [topic for topic, was in self.topic_ids.items() if other.topic_ids.get(topic, was) != was]
-        return found + [f"topic {topic} was deleted and recreated since" for topic in anew]
+        recreated = [topic for topic, was in self.topic_ids.items() if other.topic_ids.get(topic, was) != was]
+        return found + [f"topic {topic} was deleted and recreated since" for topic in recreated]
 
 
 def job_of(content: Mapping[str, Any]) -> Job:
-    """The job that a checkpoint keeps. Raises ValueError, TypeError for what is none."""
+    """Parse the job of a checkpoint. Raises ValueError, TypeError if it is invalid."""
     kept = {"topic_ids": {}, **content}
     for name, kind in _KINDS.items():
         if not isinstance(kept.get(name), kind):

@@ -1,8 +1,8 @@
 """Ingest on one machine without Spark: the same stream of offsets, files, manifest and checkpoint.
 
     end = latest(start)                    how far the logs go, cut by the limit
-    checkpoint: offsets/n = end            from here on batch n ends there, whatever happens
-    files of every range                   hidden, then under names that depend on nothing but the range
+    checkpoint: offsets/n = end            from here on batch n ends there, in every run
+    files of every range                   hidden, then under names that depend only on the range
     manifest n                             the batch counts
     checkpoint: commits/n                  it is done
     group                                  a mirror, for tools that show lag
@@ -32,7 +32,7 @@ POLL_SECONDS: Final = 0.1
 
 
 def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
-    """Land batch after batch until all is drained, or until asked to stop. Raises as `ingest.run` does."""
+    """Run batch after batch until the logs are drained or a signal asks to stop. Raises as `ingest.run` does."""
     engine = _Engine(prepared, listener, stop)
     try:
         return engine.run()
@@ -50,7 +50,7 @@ class _Engine:
         self._trigger = settings.trigger
         self._checkpoint = prepared.checkpoint
         self._stream = Stream(prepared.options, prepared.client)
-        self._ledger = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._committer = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
         self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._runtime = Runtime()
         self._listener = listener
@@ -59,22 +59,23 @@ class _Engine:
     def run(self) -> IngestResult:
         if self._trigger.kind == "availableNow":
             self._stream.freeze()
-        at = self._prepared.position
-        batch, start = at.batch, at.start
-        if at.end is not None:  # begun before: the same offsets again
-            self._land(batch, start, at.end)
-            batch, start = batch + 1, at.end
+        position = self._prepared.position
+        batch, start = position.batch, position.start
+        if position.end is not None:  # an earlier run began this batch: read the same offsets again
+            self._land(batch, start, position.end)
+            batch, start = batch + 1, position.end
         while not self._stop:
             began = self._now
             end = self._stream.latest(dict(start), self._limit)
             if end != start:
+                # Written before the batch runs: a run after a crash must read the same offsets again.
                 self._checkpoint.begin(batch, end)
                 self._land(batch, start, end)
                 batch, start, end = batch + 1, end, start
             if self._trigger.kind == "once" or (self._trigger.kind == "availableNow" and end == start):
-                return self._ended("drained", start)
-            self._rest(began)
-        return self._ended("stopped", start)
+                return self._result("drained", start)
+            self._wait_for_trigger(began)
+        return self._result("stopped", start)
 
     def close(self) -> None:
         """End the workers."""
@@ -82,43 +83,43 @@ class _Engine:
 
     @property
     def _limit(self) -> Limit:
-        """Once means all of it."""
+        """The limit of a batch; the trigger `once` has none."""
         return NO_LIMIT if self._trigger.kind == "once" else self._stream.limit
 
     def _land(self, batch: int, start: Offsets, end: Offsets) -> None:
-        """Make a batch count that the checkpoint knows of, and say so."""
+        """Write a batch that the checkpoint has begun, commit it, and report it."""
         began_ms = self._runtime.wall_ms()
-        whole, written = self._ledger.format_count(batch, end), []
+        whole, written = self._committer.committed_manifest(batch, end), []
         if whole is None:
             ranges = self._stream.ranges(dict(start), dict(end))
             target = self._prepared.target.of_batch(batch)
             written = self._pool.write(ranges, self._prepared.options, target)
-            whole = self._ledger.count(batch_name(batch), start, end, written)
+            whole = self._committer.count(batch_name(batch), start, end, written)
         counted_ms = self._runtime.wall_ms()
         self._checkpoint.commit(batch)
         self._mirror(end)
         now_ms = self._runtime.wall_ms()
         times = BatchTimes(duration_ms=max(0, now_ms - began_ms), commit_ms=max(0, now_ms - counted_ms))
         self._listener.batch(
-            self._ledger.report(batch, LandedBatch.of(whole, written), self._stream.ends, times)
+            self._committer.report(batch, LandedBatch.of(whole, written), self._stream.ends, times)
         )
 
     def _mirror(self, end: Offsets) -> bool | None:
-        """Let the group know."""
+        """Commit to the group, if there is one."""
         return None if self._group is None else self._group.commit(end)
 
-    def _ended(self, ended: Ended, end: Offsets) -> IngestResult:
-        """The last commit again: the run before may have been killed just before its own."""
-        return self._ledger.result(
+    def _result(self, ended: Ended, end: Offsets) -> IngestResult:
+        """Return the result. Commit once more: the run before may have been killed just before its own last commit."""
+        return self._committer.result(
             ended, end, self._stream.ends, committed=self._mirror(end), signal=self._stop.signal
         )
 
     @property
     def _now(self) -> float:
-        """Monotonic seconds: a wall clock that is set back would make a trigger wait for as long."""
+        """Monotonic seconds: with a wall clock that is set back, a trigger would wait for as long."""
         return self._prepared.client.now()
 
-    def _rest(self, began: float) -> None:
+    def _wait_for_trigger(self, began: float) -> None:
         """Wait for the next trigger; a signal ends the waiting."""
         if self._group is not None:
             self._group.renew()

@@ -49,7 +49,7 @@ SLOW_START: Final = "Python worker failed to connect back"
 
 
 def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
-    """Land batch after batch until all is drained, or until asked to stop. Raises as `ingest.run` does."""
+    """Run batch after batch until the logs are drained or a signal asks to stop. Raises as `ingest.run` does."""
     with session_of(prepared.settings) as session:
         ready = with_schema(prepared, session)
         for _ in range(ATTEMPTS - 1):
@@ -67,9 +67,9 @@ class _Engine:
 
     def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings
-        self._ledger = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._committer = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
         self._writer: DirectWriter | SparkWriter = (
-            SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._ledger)
+            SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._committer)
         )
         self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._listener = listener
@@ -95,7 +95,10 @@ class _Engine:
         return self._result("stopped" if self._stop else "drained")
 
     def _failure(self, query: StreamingQuery, *, ended_here: bool) -> Exception | None:
-        """What ended the query. Where that was us, a batch that was interrupted fails too, but by no error of ours."""
+        """Return the error that ended the query.
+
+        If this engine stopped it, an interrupted batch fails too, but only with an error of Spark.
+        """
         failure = self._writer.failure
         if not ended_here:
             return failure or query.exception()
@@ -107,7 +110,7 @@ class _Engine:
         except Exception as exc:
             found = typed(exc)
             if found is exc and isinstance(exc, AnalysisException):
-                raise _sink_refused(str(self._ledger.sink), exc) from exc
+                raise _sink_refused(str(self._committer.sink), exc) from exc
             raise found from exc
 
     def _report(self, query: StreamingQuery) -> None:
@@ -121,13 +124,13 @@ class _Engine:
             spent = progress["durationMs"]
             times = BatchTimes(duration_ms=spent["triggerExecution"], commit_ms=spent.get("commitOffsets"))
             self._mirror()
-            self._listener.batch(self._ledger.report(progress["batchId"], landed, self._latest, times))
+            self._listener.batch(self._committer.report(progress["batchId"], landed, self._latest, times))
 
     def _mirror(self) -> bool | None:
         return None if self._group is None else self._group.commit(self._end)
 
     def _result(self, ended: Ended) -> IngestResult:
-        return self._ledger.result(
+        return self._committer.result(
             ended, self._end, self._latest, committed=self._mirror(), signal=self._stop.signal
         )
 
@@ -141,7 +144,7 @@ def _over(query: StreamingQuery) -> bool:
 
 
 def _sink_refused(sink: str, failure: AnalysisException) -> ConfigError:
-    """Spark looked at the query and would not begin it: the sink or its catalog is set up in another way."""
+    """Return the error for a query that Spark refused to start: the sink or its catalog is set up differently."""
     reason = str(failure).strip().splitlines()[0]
     return ConfigError(
         f"Spark refuses to write to {sink}: {reason} Nothing was written. The table may have other columns, or --conf "
@@ -157,7 +160,10 @@ SAMPLE: Final = 10_000
 
 
 def with_schema(prepared: Prepared, session: SparkSession) -> Prepared:
-    """The job with a schema, found now where it is to be found. Raise ConfigError if the records contain no objects."""
+    """Return the job with a schema; infer it now if it is not known.
+
+    Raises ConfigError if the records hold no objects.
+    """
     if prepared.settings.schema != INFER:
         return prepared
     frozen = prepared.checkpoint.schema()
@@ -200,7 +206,7 @@ def _found(prepared: Prepared, session: SparkSession) -> str | None:
 
 
 def sample_of(prepared: Prepared) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """The records that are looked at: the next ones of each partition, as many of each topic."""
+    """Return the sample's start and end offsets: the next records of each partition, equally many of each topic."""
     waiting = [part for part in prepared.plan.partitions if part.backlog]
     of_topic = Counter(part.partition.topic for part in waiting)
     start = {part.partition: part.start for part in waiting}
@@ -212,6 +218,6 @@ def sample_of(prepared: Prepared) -> tuple[dict[TopicPartition, int], dict[Topic
 
 
 def _connection(settings: IngestSettings) -> dict[str, str]:
-    """How the cluster is reached: the same for a sample as for the job."""
+    """Return the options for the connection to the cluster, the same for a sample as for the job."""
     given = settings.stream_options()
     return {name: text for name, text in given.items() if name.lower().startswith("kafka.")}

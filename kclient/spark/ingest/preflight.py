@@ -37,7 +37,7 @@ from kclient.types import TopicPartition
 
 @attrs.frozen(kw_only=True)
 class Prepared:
-    """Everything that an engine needs. `locks` are the descriptors of what is held while it runs."""
+    """Everything that an engine needs. `locks` are the descriptors of the locks that are held while it runs."""
 
     settings: IngestSettings
     client: DriverClient
@@ -50,7 +50,7 @@ class Prepared:
     locks: tuple[int, ...] = ()
 
     def stream_options(self) -> dict[str, str]:
-        """The options of the source as Spark takes them, from where batch 0 started."""
+        """Return the options of the source for Spark, with the start of batch 0."""
         start = self.checkpoint.first_start() or self.position.start
         return self.settings.stream_options(start, self.target.rows_per_file)
 
@@ -60,22 +60,23 @@ class Prepared:
         self.checkpoint.claim(self.job)
         sinks.claim(settings.sink, settings.writer, self.job)
         if self.plan.checkpoint.state == "new":
-            self.checkpoint.starts_at(self.position.start)
+            self.checkpoint.store_start(self.position.start)
         if settings.format == "json" and settings.schema != INFER:
             schemas.freeze(self.checkpoint, str(settings.schema), self.position.batch)
         if settings.target_file_mb is not None and rows is not None:
-            self.checkpoint.has_file_rows(settings.target_file_mb, rows)
+            self.checkpoint.store_file_rows(settings.target_file_mb, rows)
 
 
 def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | None = None) -> Prepared:
-    """Ask the cluster and look at checkpoint and sink. `driver` is for `stream_options()` of the settings.
+    """Ask the cluster and look at checkpoint and sink. `client` is one for `stream_options()` of the settings.
 
     Raises ConfigError, SinkError, UnknownTopicError, and what `survey` raises.
     """
     checkpoint = Checkpoint(settings.checkpoint)
-    settings = schemas.settled(settings, checkpoint)
+    settings = schemas.with_frozen_schema(settings, checkpoint)
     kept, position = checkpoint.job(), checkpoint.position()
     options = SourceOptions.parse(settings.stream_options(), "stream")
+    # A checkpoint with a position decides the start; the options decide it only in the first run.
     found = survey(client, options, None if position is None else position.start)
     if position is None:
         check_topics(settings.topics, found)
@@ -86,15 +87,16 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
     job = _job(settings, found, (runtime or Runtime()).random_bytes(8).hex() if kept is None else kept.job)
     if kept is not None:
         check_same(checkpoint.path, kept, job)
-        check_kept(checkpoint.path, kept, _settled(settings, checkpoint))
+        check_kept(checkpoint.path, kept, _fixed_settings(settings, checkpoint))
+        # Keep the ids of topics that are missing now: when they come back with another id, they were recreated.
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
     sinks.check_sinks(settings, checkpoint)
     here = position or Position(0, found.start)
-    if settings.writer == "direct":  # until a start is kept, a backfill may land it all
-        sinks.check_not_backfilled(settings.sink.where, _from(found, checkpoint))
+    if settings.writer == "direct":  # as long as no start is stored, a backfill may have landed all of it
+        sinks.check_not_backfilled(settings.sink.where, _landed_from(found, checkpoint))
     rows = rows_per_file(settings, found, checkpoint, here)
     given = settings.stream_options(checkpoint.first_start() or found.start, rows)
-    options = cut(settings, SourceOptions.parse(given, "stream"))
+    options = with_split(settings, SourceOptions.parse(given, "stream"))
     return Prepared(
         settings=settings,
         client=client,
@@ -108,16 +110,19 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
 
 
 def with_settings(prepared: Prepared, settings: IngestSettings) -> Prepared:
-    """The same job with other settings, which ask nothing new of the cluster. Raises ConfigError."""
+    """Return the job with other settings, without another request to the cluster. Raises ConfigError."""
     changed = attrs.evolve(prepared, settings=settings)
-    options = cut(settings, SourceOptions.parse(changed.stream_options(), "stream"))
+    options = with_split(settings, SourceOptions.parse(changed.stream_options(), "stream"))
     return attrs.evolve(
         changed, options=options, target=target_of(settings, options, prepared.target.rows_per_file)
     )
 
 
 def target_of(settings: IngestSettings, options: SourceOptions, rows: int | None = None) -> DirectTarget:
-    """Where and how ranges land. Raises ConfigError for a schema that cannot be, ConnectError for its registry."""
+    """Return where and how ranges are written.
+
+    Raises ConfigError for an invalid schema, ConnectError for its registry.
+    """
     target = DirectTarget(
         root=settings.sink.where,
         layout=RowLayout(
@@ -132,8 +137,8 @@ def target_of(settings: IngestSettings, options: SourceOptions, rows: int | None
     return target
 
 
-def cut(settings: IngestSettings, options: SourceOptions) -> SourceOptions:
-    """Ranges by the size of files where that was asked for, else into as many pieces as there is work for."""
+def with_split(settings: IngestSettings, options: SourceOptions) -> SourceOptions:
+    """Split ranges by the size of files if that is set, else into as many tasks as `parallelism`."""
     by_size = settings.target_file_mb is not None and options.max_records_per_partition is not None
     return options if by_size else attrs.evolve(options, min_partitions=parallelism(settings))
 
@@ -151,14 +156,14 @@ def _job(settings: IngestSettings, found: ClusterSurvey, job: str) -> Job:
     )
 
 
-def _from(found: ClusterSurvey, checkpoint: Checkpoint) -> Offsets:
-    """From where on the job lands what no backfill may: never below its first start, also where a log was cut since."""
+def _landed_from(found: ClusterSurvey, checkpoint: Checkpoint) -> Offsets:
+    """Return from where on only the job lands records: at least its first start, even if a log was truncated."""
     first = checkpoint.first_start() or {}
     return {tp: max(offset, first.get(tp, 0)) for tp, offset in found.start.items()}
 
 
-def _settled(settings: IngestSettings, checkpoint: Checkpoint) -> dict[str, str]:
-    """What may not change any more.
+def _fixed_settings(settings: IngestSettings, checkpoint: Checkpoint) -> dict[str, str]:
+    """Return the settings that may not change any more.
 
     Before the first batch has begun, another engine or writer may do it: the one that was chosen may not run here.
     Before anything has landed, the format may be corrected.
@@ -176,6 +181,7 @@ def _plan(
 ) -> IngestPlan:
     ends = {tp: log.end for tp, log in found.bounds.items()}
     limit = None if settings.trigger.kind == "once" else settings.max_per_trigger
+    # A batch that was begun ends where it was to end; else the first one ends at the limit, as in `Stream.latest`.
     first = here.end or prorate(found.start, ends, limit)
     tasks = split(
         [OffsetRange(*tp, found.start.get(tp, end), end) for tp, end in first.items()],
@@ -202,19 +208,19 @@ def parallelism(settings: IngestSettings) -> int | None:
     return settings.parallelism or ((os.cpu_count() or 1) if settings.engine == "direct" else None)
 
 
-# --- what the cluster answers ----------------------------------------------------------------------------------------
+# --- looking up the cluster ----------------------------------------------------------------------------------------
 
 
 SAMPLE_BYTES: Final = 65_536
 SAMPLE_MS: Final = 5_000
-MOST_TOLD: Final = 5
-MOST_SAMPLES: Final = 32
-"""With more partitions no sizes are estimated: that many requests are not worth it."""
+MAX_LISTED: Final = 5
+MAX_SAMPLES: Final = 32
+"""With more partitions no sizes are estimated: that many requests would cost more than an estimate is worth."""
 
 
 @attrs.frozen
 class ClusterSurvey:
-    """What was found. `start` is where each partition starts; `sizes` are bytes of backlog, estimated."""
+    """What the cluster answered. `start` is where each partition starts; `sizes` are estimated bytes of backlog."""
 
     cluster_id: str | None
     bounds: Mapping[TopicPartition, LogBounds]
@@ -223,23 +229,23 @@ class ClusterSurvey:
 
     @property
     def topic_ids(self) -> dict[str, str]:
-        """The id of each topic, where the cluster has ids."""
+        """The id of each topic, if the cluster has ids."""
         return {tp.topic: log.topic_id.hex() for tp, log in self.bounds.items() if log.topic_id}
 
 
 def survey(
     client: DriverClient, options: SourceOptions, start: Mapping[TopicPartition, int] | None
 ) -> ClusterSurvey:
-    """Look at the cluster. `start` is what a checkpoint says, None for what the options say.
+    """Return what the cluster holds. `start` comes from a checkpoint; None means the start of the options.
 
-    What the checkpoint names and is not there any more is left out: whether that is an error is for the stream to say,
-    as of any loss. Raises ConnectError, AuthorizationError, UnknownTopicError, ConfigError, DeadlineError.
+    Partitions of the checkpoint that no longer exist are left out: the stream decides whether that is an error, as for
+    any loss. Raises ConnectError, AuthorizationError, UnknownTopicError, ConfigError, DeadlineError.
     """
     return client.call(lambda handle: _survey(handle, options, start))
 
 
 def check_topics(names: Iterable[str], found: ClusterSurvey) -> None:
-    """Refuse to begin without a topic for each name: a checkpoint that is bound to a misspelt one is of no use.
+    """Refuse to begin if a name has no topic: a checkpoint bound to a misspelt name would be useless.
 
     Raises UnknownTopicError.
     """
@@ -263,7 +269,7 @@ def check_offsets(given: StartPosition, found: ClusterSurvey) -> None:
     ]
     if wrong:
         raise ConfigError(
-            f"--start gives offsets that are not there: {'; '.join(wrong[:MOST_TOLD])}. The file is of other logs, or "
+            f"--start gives offsets that are not there: {'; '.join(wrong[:MAX_LISTED])}. The file is of other logs, or "
             "their records were deleted since. Correct it; with --accept-data-loss the job begins at what is nearest.",
             problems=tuple(wrong),
         )
@@ -278,8 +284,8 @@ def check_kept_start(given: StartPosition, kept: Mapping[TopicPartition, int]) -
     ]
     if other:
         raise ConfigError(
-            f"The job of this checkpoint begins elsewhere than --start says: {'; '.join(other[:MOST_TOLD])}. Its first "
-            "run decided that. No batch has begun: give a new checkpoint, or leave --start out.",
+            f"The job of this checkpoint begins elsewhere than --start says: {'; '.join(other[:MAX_LISTED])}. Its"
+            " first run decided that. No batch has begun: give a new checkpoint, or leave --start out.",
             problems=tuple(other),
         )
 
@@ -299,26 +305,26 @@ async def _survey(
     ]
     waiting = [wanted for wanted in waiting if wanted.size]
     sizes = {
-        wanted.tp: await _size(handle, options, wanted) for wanted in waiting if len(waiting) <= MOST_SAMPLES
+        wanted.tp: await _size(handle, options, wanted) for wanted in waiting if len(waiting) <= MAX_SAMPLES
     }
     known = {tp: size for tp, size in sizes.items() if size is not None}
     return ClusterSurvey(handle.cluster.metadata.cluster_id, bounds, begins, known)
 
 
 async def _size(handle: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
-    """Bytes of a range, if all of it is like its beginning. None where that cannot be read now."""
+    """Return the estimated bytes of a range, from its first records; None if they cannot be read now."""
     config = attrs.evolve(handle.config, max_partition_fetch_bytes=SAMPLE_BYTES)
-    patience = attrs.evolve(options, poll_timeout_ms=SAMPLE_MS, read_ahead=0)
-    fetcher = RangeFetcher(handle.cluster, config, handle.runtime, wanted, patience)
+    sampling = attrs.evolve(options, poll_timeout_ms=SAMPLE_MS, read_ahead=0)
+    fetcher = RangeFetcher(handle.cluster, config, handle.runtime, wanted, sampling)
     try:
-        piece = await fetcher.next()
+        fetched = await fetcher.next()
     except KclientError:
         return None
     finally:
         await fetcher.close()
-    if piece is None or piece.next_offset is None:
+    if fetched is None or fetched.next_offset is None:
         return None
-    return len(piece.data) * wanted.size // max(1, piece.next_offset - piece.position)
+    return len(fetched.data) * wanted.size // max(1, fetched.next_offset - fetched.position)
 
 
 # --- how many records make a file ------------------------------------------------------------------------------------
@@ -336,16 +342,16 @@ def rows_per_file(
     kept = checkpoint.file_rows(settings.target_file_mb)
     if here.end is not None and kept is not None:
         return kept
-    return measured(settings, settings.target_file_mb, found) or kept
+    return measured_rows(settings, settings.target_file_mb, found) or kept
 
 
-def measured(settings: IngestSettings, target_mb: int, found: ClusterSurvey) -> int | None:
-    """The same by what landed last, or by samples of what was found. Raises SinkError."""
+def measured_rows(settings: IngestSettings, target_mb: int, found: ClusterSurvey) -> int | None:
+    """Return the rows per file, from the last batch or from samples. Raises SinkError."""
     size = sinks.last_written(settings.sink, settings.writer) or _sampled(found)
     return None if size is None else max(1, target_mb * MB * size[0] // max(1, size[1]))
 
 
 def _sampled(found: ClusterSurvey) -> tuple[int, int] | None:
-    """Records and their bytes in the logs, of the partitions that were looked at."""
+    """Return records and bytes of the sampled partitions, None without any."""
     rows = sum(max(0, found.bounds[tp].end - found.start[tp]) for tp in found.sizes)
     return (rows, sum(found.sizes.values())) if rows else None

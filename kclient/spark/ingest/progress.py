@@ -18,7 +18,7 @@ Ended = Literal["drained", "stopped"]
 
 @attrs.frozen
 class PartitionPlan:
-    """One partition: where this run starts, where the log ends now, and about how many bytes are between."""
+    """One partition: where this run starts, where the log ends now, and the estimated bytes between."""
 
     partition: TopicPartition
     start: int
@@ -27,15 +27,15 @@ class PartitionPlan:
 
     @property
     def backlog(self) -> int:
-        """Offsets between start and end: the most records that there can be."""
+        """The number of offsets between start and end: an upper bound of the number of records."""
         return max(0, self.end - self.start)
 
 
 @attrs.frozen
 class CheckpointState:
-    """What the checkpoint says. `next_batch` is the number of the next batch; `again` if it was begun before.
+    """The state of the checkpoint. `next_batch` is the number of the next batch; `again` if it was begun before.
 
-    `beside` is said to what lands beside the checkpoint's job, and leaves it where it is: backfills, replays.
+    State `beside` is for backfills and replays, which land beside the checkpoint's job and do not move it.
     """
 
     state: Literal["new", "resume", "beside"]
@@ -70,7 +70,7 @@ class IngestPlan:
 
     @property
     def backlog_bytes(self) -> int | None:
-        """An estimate from samples of each partition; None where there is none."""
+        """An estimate from samples of each partition; None without samples."""
         known = [part.backlog_bytes for part in self.partitions if part.backlog]
         return None if None in known else sum(size or 0 for size in known)
 
@@ -96,7 +96,7 @@ class BatchProgress:
 
     @property
     def lag(self) -> dict[TopicPartition, int]:
-        """Offsets between what has landed and the end of each log, as last seen."""
+        """The offsets between the end of the batch and the end of each log, as last seen."""
         return {tp: max(0, end - self.end.get(tp, 0)) for tp, end in self.latest.items()}
 
     @property
@@ -109,13 +109,13 @@ class BatchProgress:
 
     @property
     def bytes_per_second(self) -> float:
-        """Bytes of the files that were written, per second."""
+        """Bytes of the written files per second."""
         return self.bytes * 1000 / max(1, self.duration_ms)
 
 
 @attrs.frozen(kw_only=True)
 class IngestResult:
-    """How a run ended. Counts are of this run; `committed` says whether the group has the last offsets."""
+    """How a run ended. Counts are of this run; `committed` is whether the group has the last offsets."""
 
     ended: Ended
     batches: int
@@ -144,10 +144,10 @@ class SilentListener:
     """An IngestListener that ignores every event."""
 
     def planned(self, plan: IngestPlan) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def batch(self, progress: BatchProgress) -> None:
-        """Ignore it."""
+        """Ignore the event."""
 
     def finished(self, result: IngestResult) -> None:
-        """Ignore it: `run` returns it."""
+        """Ignore the event: `run` returns the result."""

@@ -40,7 +40,7 @@ ROWS: Final = 10_000
 
 
 def prepare(settings: IngestSettings) -> tuple[list[Manifest], IngestPlan]:
-    """What there is to land. Raises ConfigError, SinkError."""
+    """Return the dead letters to land, and the plan. Raises ConfigError, SinkError."""
     check_sinks(settings, Checkpoint(settings.checkpoint))
     letters = [] if settings.from_dlq is None else _missing(settings.from_dlq.where, settings.sink.where)
     _check_topics(settings, letters)
@@ -48,7 +48,7 @@ def prepare(settings: IngestSettings) -> tuple[list[Manifest], IngestPlan]:
 
 
 def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
-    """Land the dead letters of a directory. `run` of `ingest` says what it raises."""
+    """Land the dead letters of a directory. Raises as `run` of `ingest` does."""
     letters, plan = prepare(settings)
     listener.planned(plan)
     source = Path(settings.from_dlq.where if settings.from_dlq else "")
@@ -59,22 +59,22 @@ def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
     )
     for number, letter in enumerate(letters):
         replay.land(number, letter, listener)
-    result = replay.ledger.result("drained", {}, {})
+    result = replay.committer.result("drained", {}, {})
     listener.finished(result)
     return result
 
 
 @attrs.define
 class _Replay:
-    """One run."""
+    """One replay."""
 
     settings: IngestSettings
     source: Path
-    ledger: BatchCommitter
+    committer: BatchCommitter
     runtime: Runtime = attrs.field(factory=Runtime)
 
     def land(self, number: int, letter: Manifest, listener: IngestListener) -> None:
-        """Land the dead letters of one manifest, unless they have."""
+        """Land the dead letters of one manifest, unless they have landed already."""
         name = f"replay-{_digest(letter)}"
         if manifest.read(self.settings.sink.where, name) is not None:
             return
@@ -82,9 +82,9 @@ class _Replay:
         options = SourceOptions.parse(self.settings.stream_options(), "stream")
         target = attrs.evolve(target_of(self.settings, options), suffix=f"-{name}")
         written = [self._write(file, target) for file in letter.files]
-        whole = self.ledger.count(name, {}, {}, written)
+        whole = self.committer.count(name, {}, {}, written)
         times = BatchTimes(duration_ms=max(0, self.runtime.wall_ms() - began_ms))
-        listener.batch(self.ledger.report(number, LandedBatch.of(whole, written), {}, times))
+        listener.batch(self.committer.report(number, LandedBatch.of(whole, written), {}, times))
 
     def _write(self, file: WrittenFile, target: DirectTarget) -> WrittenRange:
         wanted = OffsetRange(file.topic, file.partition, file.start, file.end)
@@ -92,7 +92,7 @@ class _Replay:
 
 
 def _records(path: Path, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Dead letters as they were read from the topic."""
+    """Yield dead letters as they were read from the topic."""
     schema = pa.schema([SCHEMA.field(name) for name in columns])
     with reading(path), pq.ParquetFile(path) as file:
         _check_raw(path, file.schema_arrow)
@@ -120,7 +120,7 @@ def _check_raw(path: Path, there: pa.Schema) -> None:
 
 
 def _missing(dlq: str, sink: str) -> list[Manifest]:
-    """The dead letters that the sink's own manifests left out.
+    """Return the manifests of the sink whose dead letters are missing in the directory.
 
     Those of a batch that does not count yet are none: it runs again, and may find other ones. Raises ConfigError where
     all are such, and where no job has kept dead letters.
@@ -146,7 +146,7 @@ def _left_out(sink: str, letter: Manifest) -> bool:
 
 
 def _check_topics(settings: IngestSettings, letters: Sequence[Manifest]) -> None:
-    """Every dead letter must be of a topic that was named, because its manifest counts as a whole."""
+    """Refuse dead letters of other topics than those named, because a manifest counts as a whole."""
     there = dict.fromkeys(file.topic for letter in letters for file in letter.files)
     named = re.compile("|".join(f"(?:{name})" for name in settings.topics))
     if other := [topic for topic in there if topic not in settings.topics and not named.fullmatch(topic)]:
@@ -165,7 +165,7 @@ def _plan(settings: IngestSettings, letters: Sequence[Manifest]) -> IngestPlan:
         sink=str(settings.sink),
         engine="direct",
         trigger=f"replay of {settings.from_dlq}",
-        checkpoint=Checkpoint(settings.checkpoint).beside(),
+        checkpoint=Checkpoint(settings.checkpoint).state_beside(),
     )
 
 

@@ -27,7 +27,7 @@ from kclient.spark.sink.manifest import DIRECTORY
 
 
 @contextmanager
-def _said_as_typed() -> Iterator[None]:
+def _options_as_typed() -> Iterator[None]:
     """Rewrite the source's errors in terms of the options of `kclient ingest`."""
     try:
         yield
@@ -36,9 +36,9 @@ def _said_as_typed() -> Iterator[None]:
         raise
 
 
-@_said_as_typed()
+@_options_as_typed()
 def plan(settings: IngestSettings) -> IngestPlan:
-    """What a run would do now. Writes nothing.
+    """Return what a run would do now. Writes nothing.
 
     Raises ConfigError (also for a checkpoint of another job), SinkError, ConnectError, AuthorizationError,
     UnknownTopicError, DeadlineError.
@@ -52,24 +52,27 @@ def plan(settings: IngestSettings) -> IngestPlan:
         return prepared.plan
 
 
-@_said_as_typed()
+@_options_as_typed()
 def run(
     settings: IngestSettings, listener: IngestListener | None = None, stop: StopRequest | None = None
 ) -> IngestResult:
-    """Land what there is, and go on until all is drained or a signal asks to stop; signals reach the main thread only.
+    """Land the topics until they are drained or a signal asks to stop; only the main thread receives signals.
 
     Raises what `plan` raises, DataLossError, DecodeError, CorruptDataError, and SinkError while another run holds the
     checkpoint or the sink. KeyboardInterrupt at the second signal, and at Ctrl-C while the cluster is still looked at.
     After any of them a new run goes on with the batch that does not count yet.
     """
     listener = SilentListener() if listener is None else listener
-    with ExitStack() as held:
-        stop = held.enter_context(stop_on_signals()) if stop is None else stop
-        if not all(is_directory(directory) for directory, _ in _to_hold(settings)):
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals()) if stop is None else stop
+        if not all(is_directory(directory) for directory, _ in _directories_to_lock(settings)):
             plan(
                 settings
             )  # a refused job must not leave a directory: readers would take it for an empty sink
-        locks = [held.enter_context(locked(directory, owner)) for directory, owner in _to_hold(settings)]
+        locks = [
+            stack.enter_context(locked(directory, owner))
+            for directory, owner in _directories_to_lock(settings)
+        ]
         settings = _beside(settings)
         if settings.from_dlq is not None:
             stop.begin_work()
@@ -77,7 +80,7 @@ def run(
         engine = _engine(settings)  # report a missing Spark before anything is claimed
         if settings.backfill:
             return backfill.run(settings, listener, stop, locks)
-        prepared = held.enter_context(_prepared(settings))
+        prepared = stack.enter_context(_prepared(settings))
         stop.begin_work()
         listener.planned(prepared.plan)
         prepared.claim()
@@ -97,24 +100,28 @@ def _prepared(settings: IngestSettings) -> Iterator[Prepared]:
 
 
 def _beside(settings: IngestSettings) -> IngestSettings:
-    """What runs beside a job takes the schema that the job has found."""
-    return schemas.known(settings, Checkpoint(settings.checkpoint)) if _runs_beside(settings) else settings
+    """Give the settings of what runs beside a job the schema that the job has found."""
+    return (
+        schemas.with_job_schema(settings, Checkpoint(settings.checkpoint))
+        if _runs_beside(settings)
+        else settings
+    )
 
 
 def _runs_beside(settings: IngestSettings) -> bool:
     return settings.backfill or settings.from_dlq is not None
 
 
-def _to_hold(settings: IngestSettings) -> Iterator[tuple[Path, str]]:
+def _directories_to_lock(settings: IngestSettings) -> Iterator[tuple[Path, str]]:
     yield Path(settings.checkpoint) / "kclient", "A checkpoint's job"
-    if (directory := sinks.held(settings.sink, settings.writer)) is not None:
+    if (directory := sinks.lock_directory(settings.sink, settings.writer)) is not None:
         yield directory, "The job of a sink"
     if settings.dlq is not None:
         yield Path(settings.dlq.where) / DIRECTORY, "The job of a dead-letter directory"
 
 
 def _engine(settings: IngestSettings) -> Callable[[Prepared, IngestListener, StopRequest], IngestResult]:
-    """What does the work, imported when it is chosen: one of them needs Spark. Raises ConfigError without it."""
+    """Return the engine's function, imported on demand: one engine needs Spark. Raises ConfigError without it."""
     if settings.engine == "direct":
         from kclient.spark.ingest import engine_direct
 

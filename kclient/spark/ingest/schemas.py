@@ -26,8 +26,8 @@ _ONE_TYPE: Final = {"void": pa.null(), "variant": pa.null()}
 _OBJECT: Final = re.compile(r"(`(?:[^`]|``)*`)|OBJECT<")
 
 
-def settled(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
-    """The settings with the schema that holds; `infer` stays while records are still to be looked at.
+def with_frozen_schema(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
+    """Return the settings with the current schema; `infer` stays while records must still be sampled.
 
     Raises ConfigError for a schema that is not the frozen one and may not take its place.
     """
@@ -41,8 +41,11 @@ def settled(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
     return settings
 
 
-def known(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
-    """The same for what runs beside a job: what is frozen holds. Raises ConfigError where nothing is yet."""
+def with_job_schema(settings: IngestSettings, checkpoint: Checkpoint) -> IngestSettings:
+    """Return the settings of what runs beside a job, with its frozen schema.
+
+    Raises ConfigError if there is none yet.
+    """
     if settings.format != "json" or settings.schema != INFER:
         return settings
     if (frozen := checkpoint.schema()) is None:
@@ -57,7 +60,7 @@ def freeze(checkpoint: Checkpoint, schema: str, batch: int) -> None:
     """Keep the schema from this batch on. Raises SinkError."""
     frozen = checkpoint.schema()
     if frozen is None or _struct(frozen) != _struct(schema):
-        checkpoint.has_schema(schema, batch)
+        checkpoint.add_schema(schema, batch)
 
 
 def check_extends(frozen: str, given: str, *, evolves: bool) -> None:
@@ -80,20 +83,20 @@ def check_extends(frozen: str, given: str, *, evolves: bool) -> None:
 
 
 def widened(frozen: str | None, found: str) -> str:
-    """The frozen schema with the fields added that only the found one has, the new ones last."""
+    """Return the frozen schema with the fields added that only the found one has, at the end."""
     if frozen is None:
         return ddl_of(_struct(found))
     return ddl_of(_union(_struct(frozen), _struct(found)))
 
 
 def ddl_of(kind: pa.DataType) -> str:
-    """A structure as DDL, which is read back as the same."""
+    """Return a structure as DDL that parses to the same structure."""
     quoted = (f"`{field.name.replace('`', '``')}` {spark_name(field.type, quoted=True)}" for field in kind)
     return ", ".join(quoted)
 
 
 def of_variants(text: str) -> str | None:
-    """DDL of what `schema_of_variant_agg` found; None if the values are not objects with fields of one type.
+    """Return DDL for the result of `schema_of_variant_agg`; None if the values are not objects with fields of one type.
 
     Decimals become double, or decimal(38,0) where they are whole. A field that was only null, or of more than one type,
     has no type to be frozen: it is left out, and so kept with the fields that the schema does not name.
@@ -133,7 +136,7 @@ def _union(was: pa.DataType, found: pa.DataType) -> pa.DataType:
 
 
 def _not_kept(was: pa.DataType, now: pa.DataType, path: str = "") -> list[str]:
-    """The fields that are gone or have another type."""
+    """Return the fields that are gone or have another type."""
     if not (pa.types.is_struct(was) and pa.types.is_struct(now)):
         return [] if was == now else [path or "the whole"]
     theirs = {field.name: field.type for field in now}

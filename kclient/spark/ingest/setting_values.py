@@ -60,7 +60,7 @@ DRAIN: Final = Trigger("availableNow")
 
 
 def topics(raw: Any) -> tuple[str, ...]:
-    """Names and regular expressions with commas between; an expression must match the whole name."""
+    """Parse comma-separated names and regular expressions; an expression must match the whole name."""
     names = tuple(dict.fromkeys(items(raw)))
     if not names:
         raise ValueError("must name at least one topic")
@@ -79,17 +79,17 @@ def topics(raw: Any) -> tuple[str, ...]:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether it can only be meant as an expression, because no topic may be called so."""
+    """Return whether the text can only be an expression, because no topic can have this name."""
     return _PLAIN_TOPIC.fullmatch(name) is None
 
 
 def matches(name: str, topic: str) -> bool:
-    """Whether a name, or the expression that it is, means this topic."""
+    """Return whether a name or expression matches this topic."""
     return re.fullmatch(name, topic) is not None if is_pattern(name) else name == topic
 
 
 def expression(names: Sequence[str]) -> str | None:
-    """One regular expression for all of these topics, None where each of them is plain."""
+    """Return one regular expression for all topics, None if each is a plain name."""
     if not any(map(is_pattern, names)):
         return None
     parts = (name if is_pattern(name) else re.escape(name) for name in names)
@@ -97,7 +97,7 @@ def expression(names: Sequence[str]) -> str | None:
 
 
 def location(raw: Any) -> Location:
-    """`parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
+    """Parse `parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
     kind, colon, where = text(raw).partition(":")
     if kind and not colon:
         meant = "table" if _TABLE.fullmatch(kind) else "parquet"
@@ -120,7 +120,7 @@ def _table(name: str) -> str:
 
 
 def directory(raw: Any) -> str:
-    """A directory of this machine or a mounted share, made absolute."""
+    """Return the absolute path of a directory on this machine or a mounted share."""
     path = text(raw).removeprefix("file://")
     if not path:
         raise ValueError("must name a directory")
@@ -143,7 +143,7 @@ def _without_ups(path: Path) -> Path:
 
 
 def trigger(raw: Any) -> Trigger:
-    """`availableNow`, `once`, or a time as `interval_ms` has them."""
+    """Parse `availableNow`, `once`, or a time as `interval_ms` does."""
     word = text(raw)
     for kind in ("availableNow", "once"):
         if word.lower() == kind.lower():
@@ -155,7 +155,7 @@ def trigger(raw: Any) -> Trigger:
 
 
 def interval_ms(raw: Any) -> int:
-    """A time such as `10s`, `500ms` or `5m`, in milliseconds; a number without a unit is seconds."""
+    """Parse a time such as `10s`, `500ms` or `5m` into milliseconds; a number without a unit is seconds."""
     match = _INTERVAL.fullmatch(text(raw))
     milliseconds = round(float(match[1]) * _UNITS[match[2] or "s"]) if match else 0
     if milliseconds < 1:
@@ -164,7 +164,7 @@ def interval_ms(raw: Any) -> int:
 
 
 def count(raw: Any) -> int:
-    """A number of at least 1; `5e6` and `5_000_000` are numbers too."""
+    """Parse a number of at least 1; `5e6` and `5_000_000` are accepted."""
     try:
         number = float(raw) if isinstance(raw, str) else raw
     except ValueError:
@@ -177,7 +177,7 @@ def count(raw: Any) -> int:
 
 
 def schema(raw: Any) -> str:
-    """A schema, a file that holds one, `registry:URL`, or `infer`. The text of a file with DDL is the schema."""
+    """Parse a schema, a file that holds one, `registry:URL`, or `infer`. Returns the text of a file with DDL."""
     word = text(raw)
     if not word:
         raise ValueError("must be a schema, a file that holds one, registry:URL, or infer")
@@ -189,7 +189,7 @@ def schema(raw: Any) -> str:
 
 
 def partition_by(raw: Any) -> tuple[str, ...]:
-    """`topic`, or `topic,date(timestamp)`."""
+    """Parse `topic`, or `topic,date(timestamp)`."""
     keys = tuple(str(key).replace(" ", "") for key in items(raw))
     if keys not in (PARTITION_KEYS[:1], PARTITION_KEYS):
         raise ValueError("must be topic, or topic,date(timestamp)")
@@ -197,7 +197,7 @@ def partition_by(raw: Any) -> tuple[str, ...]:
 
 
 def pairs(raw: Any) -> dict[str, str]:
-    """A mapping, or a list of `key=value`."""
+    """Return a mapping, also from a list of `key=value`."""
     if isinstance(raw, Mapping):
         return {str(key): str(value) for key, value in raw.items()}
     found: dict[str, str] = {}
@@ -229,7 +229,7 @@ class StartPosition:
     offsets: Mapping[TopicPartition, int] | None = None
 
     def options(self) -> dict[str, str]:
-        """The same as options of the source. Where nothing is as new as a time, it is the end."""
+        """Return options of the source for a start. A time after the newest record means the end."""
         if self.offsets is not None:
             return {"startingOffsets": dump_offsets(self.offsets)}
         if self.timestamp_ms is not None:
@@ -240,7 +240,7 @@ class StartPosition:
         return {"startingOffsets": self.word}
 
     def end_options(self) -> dict[str, str]:
-        """The same for where a batch ends."""
+        """Return options of the source for the end of a batch."""
         given = {name.replace("starting", "ending"): text for name, text in self.options().items()}
         return {name: text for name, text in given.items() if not name.endswith("Strategy")}
 
@@ -255,7 +255,7 @@ LATEST: Final = StartPosition("latest")
 
 
 def start(raw: Any) -> StartPosition:
-    """`earliest`, `latest`, `group`, `@2026-01-01T00:00Z`, or a file with `{"topic": {"0": 23}}`."""
+    """Parse `earliest`, `latest`, `group`, `@2026-01-01T00:00Z`, or a file with `{"topic": {"0": 23}}`."""
     word = text(raw)
     if word.lower() in ("earliest", "latest", "group"):
         return StartPosition(word.lower())
@@ -265,7 +265,7 @@ def start(raw: Any) -> StartPosition:
 
 
 def end(raw: Any) -> StartPosition:
-    """As a start, without `earliest` and `group`."""
+    """Parse an end: as a start, without `earliest` and `group`."""
     found = start(raw)
     if found.word in ("earliest", "group"):
         raise ValueError("must be latest, @TIME or a file of offsets")

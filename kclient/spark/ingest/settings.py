@@ -63,7 +63,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def _names(pairs: Mapping[str, str]) -> str:
-    """What a repr shows of texts that may be secrets."""
+    """Return the names only, for a repr: the texts may be secrets."""
     return repr(sorted(pairs))
 
 
@@ -141,7 +141,7 @@ class IngestSettings:
     def stream_options(
         self, start: Mapping[TopicPartition, int] | None = None, rows_per_file: int | None = None
     ) -> dict[str, str]:
-        """The options of the source: cluster, topics, formats, limits, and what was said of `kafka.*`.
+        """Return the options of the source: cluster, topics, formats, limits, and the `kafka.*` settings.
 
         `start` is where an earlier run decided to begin; without it, it is what `--start` says. `rows_per_file` cuts
         ranges in place of `--parallelism`.
@@ -167,7 +167,7 @@ class IngestSettings:
         }
 
     def batch_options(self, rows_per_file: int | None = None) -> dict[str, str]:
-        """The options of a backfill: the same, from `--start` to `--end`."""
+        """Return the options of a backfill: those of a stream, with `--start` and `--end`."""
         options = self.stream_options(rows_per_file=rows_per_file)
         options.pop("maxOffsetsPerTrigger", None)
         return options | self.end.end_options()
@@ -177,7 +177,7 @@ class IngestSettings:
         return {"subscribe": ",".join(self.topics)} if pattern is None else {"subscribePattern": pattern}
 
     def _format(self) -> dict[str, str]:
-        """What the source decodes; nothing before the schema is known that is to be found in the records."""
+        """Return the options of the source's format; none while the schema must still be inferred from records."""
         if self.format == "raw" or self.schema == INFER:
             return {}
         chosen = {"valueFormat": self.format, "badRecords": BAD_RECORDS[self.on_bad_record]}
@@ -193,7 +193,7 @@ def _error(problems: list[str]) -> ConfigError:
 
 
 def _names_one(problem: str, options: list[str]) -> bool:
-    """Whether a problem is about one of these options: a wrong setting needs no second message."""
+    """Return whether a problem names one of these options: a wrong setting needs no second message."""
     return any(option in options for option in re.findall("--[a-z-]+", problem))
 
 
@@ -252,20 +252,20 @@ Found = Mapping[str, Any]
 
 
 def with_default_writer(found: Found) -> dict[str, Any]:
-    """The settings, with the only writer that can write tables where the sink is one."""
+    """Return the settings; for a table, default to the only writer that supports tables."""
     table = "sink" in found and found["sink"].kind == "table"
     return {**({"writer": "spark"} if table else {}), **found}
 
 
 def given_as(name: str) -> str:
-    """How an option of the source was typed."""
+    """Return how the user typed an option of the source."""
     if name.lower().startswith(KAFKA):
         return f"--set or --properties: {name[len(KAFKA) :].replace('_', '.')}"
     return f"--options {name}"
 
 
 def as_typed(problem: str, options: Collection[str] = ()) -> str:
-    """What the source says of its options, said of what was typed; `options` are those that were so named."""
+    """Rewrite a problem of the source's options with the names that the user typed."""
     for advice, here in HINTS.items():
         problem = problem.replace(advice, here)
     name = re.split(r"[^\w.]", problem, maxsplit=1)[0]
@@ -277,13 +277,13 @@ def as_typed(problem: str, options: Collection[str] = ()) -> str:
 
 
 def disagreements(found: Found) -> list[str]:
-    """All that cannot be together, in one list."""
+    """Return every contradiction between settings."""
     checks = (_reading, _beside, _decoding, _writing, _running, _places)
     return [problem for check in checks for problem in check(found)]
 
 
 def flag_of(setting: str) -> str:
-    """How a setting is typed."""
+    """Return the command-line flag of a setting."""
     return f"--{setting.replace('_', '-')}"
 
 

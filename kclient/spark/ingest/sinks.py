@@ -1,8 +1,8 @@
-"""Whose sink it is, and what counts in it, for every writer.
+"""Which job a sink belongs to, and which files count in it, for every writer.
 
     parquet:DIR  --writer direct    _manifest           the files that it names
-    parquet:DIR  --writer spark     _spark_metadata     the files that it names; `_kclient/job.json` says whose it is
-    table:NAME                      the table format    whatever its log says
+    parquet:DIR  --writer spark     _spark_metadata     the files that it names; `_kclient/job.json` names its job
+    table:NAME                      the table format    the files in its log
 
 Spark's sink skips a batch number that its log has, even from another job: in the directory of another job the first
 batches of a new one would be lost without an error. So every sink belongs to one checkpoint.
@@ -33,8 +33,8 @@ OWN: Final = "_kclient"
 LOOK_BACK: Final = 100  # manifests
 
 
-def held(sink: Location, writer: Writer) -> Path | None:
-    """The directory that a running job holds; a table is held by its checkpoint alone."""
+def lock_directory(sink: Location, writer: Writer) -> Path | None:
+    """Return the directory that a running job locks, None for a table, which only its checkpoint locks."""
     if sink.kind == "table":
         return None
     return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
@@ -53,12 +53,12 @@ def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
     if settings.dlq is not None:
         _check(settings.dlq, "direct", None if job is None else job.job)
     if job is not None:
-        _check_there(job, checkpoint)
+        _check_newest_batch(job, checkpoint)
     if settings.dlq is not None:
-        _look_for_dead_letters(settings.sink, settings.dlq.where)
+        _warn_of_missing_dead_letters(settings.sink, settings.dlq.where)
 
 
-def _look_for_dead_letters(sink: Location, dlq: str) -> None:
+def _warn_of_missing_dead_letters(sink: Location, dlq: str) -> None:
     """Warn where the newest dead letters of the sink are not in the directory: it may not be mounted.
 
     A job may be given another directory, so this is not refused.
@@ -96,12 +96,12 @@ def _check(sink: Location, writer: Writer, job: str | None) -> None:
         raise _other_job(sink, len(logged))
 
 
-def _check_there(job: Job, checkpoint: Checkpoint) -> None:
-    """The newest batch that is done must count in the job's sink."""
+def _check_newest_batch(job: Job, checkpoint: Checkpoint) -> None:
+    """Refuse a sink in which the newest finished batch does not count."""
     position = checkpoint.position()
     if position is None or not position.batch or _counts(job, position.batch - 1, position.start):
         return
-    where = job.place.where
+    where = job.location.where
     raise SinkError(
         f"{where} does not hold batch {position.batch - 1}, which the checkpoint {checkpoint.path} has landed there. "
         "The sink is not mounted, was emptied, or is an older copy. Mount or restore it; to do without what is gone, "
@@ -111,32 +111,32 @@ def _check_there(job: Job, checkpoint: Checkpoint) -> None:
 
 
 def _counts(job: Job, batch: int, end: Offsets) -> bool:
-    """Whether a batch that is done counts; of a table only its own log knows."""
-    if job.place.kind == "table":
+    """Return whether a finished batch counts; for a table only its own log knows."""
+    if job.location.kind == "table":
         return True
     if job.writer == "spark":
-        return batch in spark_metadata.batches(job.place.where)
-    whole = manifest.read(job.place.where, batch_name(batch))
+        return batch in spark_metadata.batches(job.location.where)
+    whole = manifest.read(job.location.where, batch_name(batch))
     return whole is not None and (whole.job, whole.end) == (job.job, end)
 
 
 def has_landed(checkpoint: Checkpoint) -> bool:
-    """Whether anything counts that the checkpoint's job landed, also after a batch whose commit is missing.
+    """Return whether anything of the checkpoint's job counts, also after a batch whose commit is missing.
 
     Raises SinkError.
     """
     job, position = checkpoint.job(), checkpoint.position()
     if job is None or (position is not None and position.batch):
         return job is not None
-    if job.place.kind == "table":  # its own log keeps its columns
+    if job.location.kind == "table":  # its own log keeps its columns
         return False
     if job.writer == "spark":
-        return bool(spark_metadata.batches(job.place.where))
-    return any(whole.job == job.job for whole in manifest.read_all(job.place.where))
+        return bool(spark_metadata.batches(job.location.where))
+    return any(whole.job == job.job for whole in manifest.read_all(job.location.where))
 
 
 def claim(sink: Location, writer: Writer, job: Job) -> None:
-    """Say whose a sink is, where its manifests do not. Raises SinkError."""
+    """Write which job owns a sink, unless its manifests say so. Raises SinkError."""
     if writer == "spark" and sink.kind == "parquet":
         write_atomically(Path(sink.where) / OWN / "job.json", json.dumps({"job": job.job}).encode())
 
@@ -165,11 +165,11 @@ def check_not_backfilled(sink: str, start: Offsets) -> None:
 
 
 def rows(job: Job) -> int | None:
-    """The rows that count in a job's sink. Raises SinkError.
+    """Return the number of rows that count in a job's sink. Raises SinkError.
 
     None if unknown: for a table, which only its own tools can read, and for a directory that is empty or not mounted.
     """
-    sink, log = job.place, spark_metadata if job.writer == "spark" else manifest
+    sink, log = job.location, spark_metadata if job.writer == "spark" else manifest
     there = sink.kind != "table" and is_directory(Path(sink.where) / log.DIRECTORY)
     return log.count(sink.where) if there else None
 

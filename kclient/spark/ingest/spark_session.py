@@ -35,12 +35,12 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
 }
-"""What `--conf` may say otherwise."""
+"""Defaults that `--conf` overrides."""
 
 
 @contextmanager
 def session_of(settings: IngestSettings) -> Iterator[SparkSession]:
-    """The session that is there, or a new one that ends with the job. Raises ConfigError where Spark is missing."""
+    """Yield the active session, or a new one that ends with the job. Raises ConfigError if Spark is missing."""
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -104,7 +104,7 @@ HOW: Final = (
 
 
 def check_catalog(session: SparkSession, table: str) -> None:
-    """Raises ConfigError, which says what JAR is missing and how it gets there."""
+    """Raise ConfigError with the missing JAR and how to install it."""
     name = table.partition(".")[0]
     kind = _class_of(session, name)
     if kind is None and name != SPARKS_OWN:
@@ -121,7 +121,7 @@ def check_catalog(session: SparkSession, table: str) -> None:
 
 
 def provider_of(session: SparkSession, table: str) -> str:
-    """The format of a table that is made when it is not there: that of its catalog."""
+    """Return the format of a new table: its catalog's default."""
     kind = (_class_of(session, table.partition(".")[0]) or "").lower()
     return next((name for name in ("iceberg", "delta") if name in kind), "parquet")
 
@@ -144,7 +144,7 @@ _WRITING: Final = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
     r"|(?:ParentNotDirectory|FileAlreadyExists)Exception: [^\n]*|TASK_WRITE_FAILED[^\n]*"
 )
-"""What Java and Spark say when a file cannot be written."""
+"""Error texts of Java and Spark for a file that cannot be written."""
 
 
 def typed(failure: Exception) -> Exception:

@@ -1,6 +1,6 @@
 """SIGTERM and SIGINT: the first asks to stop after the batch at work, the second ends the job at once.
 
-Until work begins, Ctrl-C interrupts as anywhere else, for a broker that says nothing would be waited for. SIGTERM asks
+Until work begins, Ctrl-C interrupts as anywhere else, because the job may be waiting for a silent broker. SIGTERM asks
 also then: a job that is ended in order ends with 0.
 """
 
@@ -22,7 +22,7 @@ class StopRequest:
     listens: bool = False
 
     def begin_work(self) -> None:
-        """From here on there is something to end first."""
+        """Mark that work has begun: from here on the first signal lets it end."""
         if self.listens:
             signal.signal(signal.SIGINT, self.ask)
 

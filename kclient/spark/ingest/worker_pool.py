@@ -36,16 +36,16 @@ END_SECONDS: Final = 5.0
 
 @attrs.define(eq=False)
 class WorkerProcess:
-    """One process, and the range that it works on."""
+    """A worker process, and the range that it is writing."""
 
     process: subprocess.Popen[bytes]
     pipe: Connection
     lifeline: Connection
-    order: int | None = None
+    index: int | None = None
 
     @classmethod
     def start(cls, locks: Sequence[int] = ()) -> WorkerProcess:
-        """A new interpreter that finds what this one finds, and shares these descriptors of locks."""
+        """Start an interpreter with the same import path that inherits these descriptors of locks."""
         ours, theirs = Pipe()
         line, lifeline = Pipe(duplex=False)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -61,7 +61,7 @@ class WorkerProcess:
         return cls(process, ours, lifeline)
 
     def end(self) -> None:
-        """Hang up, and wait for the process; one that does not listen is killed."""
+        """Close the pipe and wait for the process; kill it if it does not end in time."""
         self.pipe.close()
         try:
             self.process.wait(END_SECONDS)
@@ -72,7 +72,7 @@ class WorkerProcess:
 
 
 class BatchWork(NamedTuple):
-    """The ranges of one batch, those that wait, and the results."""
+    """The ranges of one batch, the indexes of those that wait, and the results."""
 
     ranges: Sequence[OffsetRange]
     waiting: deque[int]
@@ -81,7 +81,7 @@ class BatchWork(NamedTuple):
 
 
 class WorkerPool:
-    """`size` workers, started when they are first needed. With one, the ranges are written in this process.
+    """Runs `size` workers, started on first use. With one, the ranges are written in this process.
 
     `locks` are the descriptors of the locks that this process holds on what the workers write.
     """
@@ -97,25 +97,25 @@ class WorkerPool:
         """Write every range; the results are in their order. Raises as `write_range` does."""
         if self._size == 1:
             return [write_range(wanted, options, target) for wanted in ranges]
-        now = BatchWork(ranges, deque(range(len(ranges))), Counter(), {})
-        while len(now.results) < len(ranges):
-            while now.waiting and (worker := self._idle()) is not None:
-                self._send(worker, now, options, target)
+        work = BatchWork(ranges, deque(range(len(ranges))), Counter(), {})
+        while len(work.results) < len(ranges):
+            while work.waiting and (worker := self._idle()) is not None:
+                self._send(worker, work, options, target)
             for worker in self._ready():
-                self._receive(worker, now)
-        return [now.results[order] for order in range(len(ranges))]
+                self._receive(worker, work)
+        return [work.results[index] for index in range(len(ranges))]
 
     def close(self) -> None:
         """End the workers; what they were writing stays hidden or is not counted."""
         for worker in self._workers:
-            if worker.order is not None:
+            if worker.index is not None:
                 worker.process.kill()
             worker.end()
         self._workers.clear()
 
     def _idle(self) -> WorkerProcess | None:
         for worker in self._workers:
-            if worker.order is None:
+            if worker.index is None:
                 return worker
         if len(self._workers) == self._size:
             return None
@@ -123,36 +123,36 @@ class WorkerPool:
         return self._workers[-1]
 
     def _send(
-        self, worker: WorkerProcess, now: BatchWork, options: SourceOptions, target: DirectTarget
+        self, worker: WorkerProcess, work: BatchWork, options: SourceOptions, target: DirectTarget
     ) -> None:
-        worker.order = now.waiting.popleft()
-        now.attempts[worker.order] += 1
+        worker.index = work.waiting.popleft()
+        work.attempts[worker.index] += 1
         with suppress(BrokenPipeError, ConnectionResetError):  # it died: `_receive` sees it
-            worker.pipe.send((now.ranges[worker.order], options, target))
+            worker.pipe.send((work.ranges[worker.index], options, target))
 
     def _ready(self) -> list[WorkerProcess]:
-        pipes = wait([worker.pipe for worker in self._workers if worker.order is not None])
+        pipes = wait([worker.pipe for worker in self._workers if worker.index is not None])
         return [worker for worker in self._workers if worker.pipe in pipes]
 
-    def _receive(self, worker: WorkerProcess, now: BatchWork) -> None:
-        """Keep what a worker sends, or raise it; let another one try where it died."""
-        order = cast("int", worker.order)
+    def _receive(self, worker: WorkerProcess, work: BatchWork) -> None:
+        """Store the result that a worker sends, or raise its error; give the range of a dead worker to another one."""
+        index = cast("int", worker.index)
         try:
             answer = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
             self._workers.remove(worker)
             worker.end()
-            if now.attempts[order] >= ATTEMPTS:
-                raise _deadly(now.ranges[order], worker.process.returncode) from None
-            now.waiting.appendleft(order)
+            if work.attempts[index] >= ATTEMPTS:
+                raise _workers_died(work.ranges[index], worker.process.returncode) from None
+            work.waiting.appendleft(index)  # first in line: the batch waits for it
             return
-        worker.order = None
+        worker.index = None
         if isinstance(answer, BaseException):
             raise answer
-        now.results[order] = answer
+        work.results[index] = answer
 
 
-def _deadly(wanted: OffsetRange, code: int) -> InternalError:
+def _workers_died(wanted: OffsetRange, code: int) -> InternalError:
     return InternalError(
         f"{wanted.tp} from {wanted.start} to {wanted.end} ended {ATTEMPTS} worker processes, the last with {code}. "
         "The system may have had too little memory. Give a smaller --max-per-trigger or --parallelism; if that does "
@@ -161,7 +161,7 @@ def _deadly(wanted: OffsetRange, code: int) -> InternalError:
 
 
 def serve(pipe: Connection) -> None:
-    """Write ranges until the parent hangs up."""
+    """Write ranges until the parent closes the pipe."""
     while True:
         try:
             wanted, options, target = pipe.recv()
@@ -176,7 +176,8 @@ def serve(pipe: Connection) -> None:
 
 
 def end_with_parent(line: Connection) -> None:
-    """End at once, whatever is being done, when the other end of `line` closes; nothing else ever happens there."""
+    """End the process at once when the other end of `line` closes; nothing is ever sent there."""
+    # The kernel sends SIGIO when the pipe closes, so this works while the process decodes or writes, in any call.
     signal.signal(signal.SIGIO, lambda *_: os._exit(1))
     fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)

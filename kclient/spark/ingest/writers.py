@@ -49,7 +49,7 @@ CODECS: Final = {"lz4": "lz4_raw"}
 
 
 class SparkWriter:
-    """The batches of one query, by Spark's own sink. What ends it, Spark says: `failure` stays empty."""
+    """Writes the batches of one query with Spark's own sink. Spark reports errors: `failure` stays empty."""
 
     failure: Exception | None = None
 
@@ -75,7 +75,7 @@ class SparkWriter:
         return writer.start(sink.where)
 
     def _prepare(self, frame: DataFrame) -> DataStreamWriter:
-        """The frame on its way into directories, or partitions of a table."""
+        """Return the frame's writer, into directories or partitions of a table."""
         kept = len(self._prepared.settings.partition_by)
         return triggered(frame.writeStream.partitionBy(*DIRECTORIES[:kept]), self._prepared)
 
@@ -110,16 +110,16 @@ class SparkWriter:
 
 def _observed(frame: DataFrame) -> DataFrame:
     """Observe rows, bad values and the newest time of a batch, then drop `_error`."""
-    told = {
+    observed = {
         "rows": functions.count(functions.lit(1)),
         "bad": functions.count(ERROR) if ERROR in frame.columns else functions.count_if(functions.lit(False)),
         "newest_ms": functions.max(functions.unix_millis("_timestamp")),
     }
-    return frame.observe(OBSERVED, *(value.alias(name) for name, value in told.items())).drop(ERROR)
+    return frame.observe(OBSERVED, *(value.alias(name) for name, value in observed.items())).drop(ERROR)
 
 
 def _variants(frame: DataFrame) -> DataFrame:
-    """What was rescued as a VARIANT, which files of Spark can hold and not every table."""
+    """Turn the rescued fields into a VARIANT, which Spark's files can hold and not every table."""
     if RESCUED not in frame.columns:
         return frame
     return frame.withColumn(RESCUED, functions.try_parse_json(RESCUED))
@@ -129,11 +129,11 @@ def _variants(frame: DataFrame) -> DataFrame:
 
 
 class DirectWriter:
-    """The batches of one query, by their manifests. `failure` is what ended it here."""
+    """Makes the batches of one query count by manifests. `failure` is the error that ended it here."""
 
-    def __init__(self, prepared: Prepared, ledger: BatchCommitter) -> None:
+    def __init__(self, prepared: Prepared, committer: BatchCommitter) -> None:
         self._prepared = prepared
-        self._ledger = ledger
+        self._committer = committer
         self._counted: dict[int, LandedBatch] = {}  # batches not reported yet
         self.failure: Exception | None = None
 
@@ -154,10 +154,10 @@ class DirectWriter:
         checkpoint = self._prepared.checkpoint
         try:
             end = checkpoint.offsets(batch)
-            whole, written = self._ledger.format_count(batch, end), list[WrittenRange]()
+            whole, written = self._committer.committed_manifest(batch, end), list[WrittenRange]()
             if whole is None:
                 written = from_rows(row.asDict() for row in frame.collect())
-                whole = self._ledger.count(batch_name(batch), checkpoint.start_of(batch), end, written)
+                whole = self._committer.count(batch_name(batch), checkpoint.start_of(batch), end, written)
             self._counted[batch] = LandedBatch.of(whole, written)
         except Exception as exc:
             self.failure = exc
@@ -168,7 +168,7 @@ class DirectWriter:
 
 
 def triggered(writer: DataStreamWriter, prepared: Prepared) -> DataStreamWriter:
-    """The query with the trigger and the checkpoint of the job."""
+    """Set the trigger and the checkpoint of the job."""
     trigger = prepared.settings.trigger
     if trigger.kind == "availableNow":
         writer = writer.trigger(availableNow=True)

@@ -47,7 +47,7 @@ PAUSE_MS: Final = 200
 
 @attrs.frozen(kw_only=True)
 class HistoryRun:
-    """What one run added: rows by table, records read, partitions of `__consumer_offsets`, groups that were seen."""
+    """What one run added: rows by table, records read, partitions of `__consumer_offsets`, groups seen."""
 
     rows: Mapping[str, int]
     records: int
@@ -157,7 +157,7 @@ class _Run:
 
 @attrs.frozen
 class RunStart:
-    """Where a run begins, and what it has to read. `topics` are those that may be described, with their ids."""
+    """Where a run begins, and which ranges it reads. `topics` are those that it may describe, with their ids."""
 
     state: HistoryState
     ranges: tuple[OffsetRange, ...]
@@ -200,8 +200,10 @@ def begin(settings: OffsetsHistorySettings, client: DriverClient, store: History
 def _starts(
     state: HistoryState, bounds: Mapping[TopicPartition, LogBounds], *, warn: bool
 ) -> dict[TopicPartition, int]:
-    """Where reading goes on. Never before where it was, as what is kept from there on would be removed: a log end
-    before it comes from a lagging broker, or from a log that lost records.
+    """Return where reading goes on.
+
+    Never before the last position, because files from there on would be removed: a log end before it comes from a
+    lagging broker, or from a log that lost records.
     """
     starts, losses = next_starts(state.offsets, bounds)
     report(losses if warn else (), fail=False)
@@ -227,7 +229,7 @@ async def _topics(handle: ClusterHandle) -> dict[str, bytes]:
 
 
 def _check_same(out: str, state: HistoryState, cluster_id: str | None, topic_id: str | None) -> None:
-    """Offsets of two topics cannot be ordered, those of two clusters even less."""
+    """Refuse another topic or cluster: offsets of two topics cannot be ordered."""
     if state.cluster_id != cluster_id:
         raise ConfigError(
             f"The directory {out} holds the history of the cluster {state.cluster_id!r}, and this is {cluster_id!r}. "
@@ -247,7 +249,7 @@ RECORDS: Final = 10_000
 
 
 def entries(wanted: OffsetRange, options: SourceOptions) -> Iterator[TopicRecord]:
-    """Every record of the range that is committed, in order.
+    """Yield every committed record of the range, in order.
 
     Raises DeadlineError, DataLossError, CorruptDataError, ConnectError, AuthorizationError, BrokerError.
     """
@@ -289,7 +291,7 @@ def _of_piece(
 
 @attrs.define
 class RunTotals:
-    """Rows by table, records, groups, and of each group the newest commits: an offset, or None for a removal."""
+    """Totals of a run: rows by table, records, groups, and each group's newest commits; None for a removal."""
 
     rows: Counter[str] = attrs.Factory(Counter)
     records: int = 0
@@ -297,7 +299,7 @@ class RunTotals:
     latest: dict[tuple[str, TopicPartition], int | None] = attrs.Factory(dict)
 
     def note(self, table: str, row: Row) -> None:
-        """A row of a record."""
+        """Add a row of a record."""
         self.rows[table] += 1
         if "group" in row:
             self.groups.add(row["group"])
@@ -306,7 +308,7 @@ class RunTotals:
             self.latest[row["group"], tp] = row.get("offset")
 
     def advance(self, state: HistoryState, wanted: OffsetRange) -> HistoryState:
-        """The state when the files of a range are there."""
+        """Return the state to store once the files of a range are written."""
         waiting = dict(state.waiting)
         for (_, tp), offset in self.latest.items():
             if offset is not None:
@@ -322,7 +324,7 @@ class RunTotals:
 def still_waiting(
     state: HistoryState, there: Collection[TopicPartition], found: Mapping[tuple[TopicPartition, int], object]
 ) -> HistoryState:
-    """The state without what was found, and without partitions that are gone."""
+    """Return the state without the found offsets, and without partitions that are gone."""
     waiting = {
         tp: left
         for tp, offsets in state.waiting.items()

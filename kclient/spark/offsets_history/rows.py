@@ -33,7 +33,7 @@ class TopicRecord(NamedTuple):
 
 
 def rows_of(entry: TopicRecord, names: Mapping[bytes, str]) -> Iterator[tuple[str, Row]]:
-    """The rows of one record, each with its table. `names` are topics by id."""
+    """Yield the rows of one record, each with its table. `names` are topics by id."""
     source = {
         "src_partition": entry.partition,
         "src_offset": entry.offset,
@@ -49,8 +49,15 @@ def rows_of(entry: TopicRecord, names: Mapping[bytes, str]) -> Iterator[tuple[st
 def _rows(entry: TopicRecord, names: Mapping[bytes, str]) -> list[tuple[str, Row]]:
     record = read_offsets_record(entry.key, entry.value)
     if isinstance(record, UnknownOffsetsRecord):
-        told = "a newer type of record" if record.value_version is None else f"version {record.value_version}"
-        kept = {"record_type": record.record_type, "key": record.key, "value": record.value, "problem": told}
+        problem = (
+            "a newer type of record" if record.value_version is None else f"version {record.value_version}"
+        )
+        kept = {
+            "record_type": record.record_type,
+            "key": record.key,
+            "value": record.value,
+            "problem": problem,
+        }
         return [("unknown", kept)]
     if isinstance(record.key, OffsetCommitKey):
         return [("commits", _commit(record.key, record.value, entry))]
@@ -110,7 +117,7 @@ def _classic(shared: Row, value: GroupMetadataValue) -> list[Row]:
 
 
 def _part(record: OffsetsRecord, names: Mapping[bytes, str]) -> Row:
-    """What any record of the newer groups says; fields that it does not have are null."""
+    """Return the fields that all records of KIP-848 groups share; those that a record lacks are null."""
     key, value = record.key, record.value
     row: Row = {"member_id": getattr(key, "member_id", None)}
     if value is None:
@@ -141,5 +148,5 @@ def _owned(topics: Iterable[Any], names: Mapping[bytes, str]) -> list[Row]:
 
 
 def _unless_negative(number: int | None) -> int | None:
-    """Kafka writes −1 for what it does not know."""
+    """Return None for −1, which Kafka writes for unknown."""
     return None if number is None or number < 0 else number

@@ -1,4 +1,4 @@
-"""What the offsets topic cannot tell, asked from the leaders once in every run: where logs begin and end, and when the
+"""Look up at the leaders, once in every run, what the offsets topic lacks: where logs begin and end, and when the
 records at committed offsets were written.
 """
 
@@ -21,7 +21,7 @@ from kclient.spark.ranges import OffsetRange
 from kclient.types import TopicPartition
 
 FETCH_BYTES: Final = 65_536
-PATIENCE_MS: Final = 5_000
+SAMPLE_MS: Final = 5_000
 LOOKING_SECONDS: Final = 30.0
 """Records are looked up for this long in one run; the rest waits for the next run, for instance if a broker is down."""
 
@@ -36,7 +36,7 @@ class Bounds:
 
 
 async def watermarks(handle: ClusterHandle, topics: Iterable[str]) -> dict[TopicPartition, Bounds]:
-    """The bounds of the partitions that there still are."""
+    """Return the bounds of the partitions that still exist."""
     names = tuple(sorted(topics))
     if not names:
         return {}
@@ -75,7 +75,7 @@ async def record_times(
 
 
 def watermark_rows(found: Mapping[TopicPartition, Bounds], sampled_ms: int) -> list[Row]:
-    """The rows of `watermarks`."""
+    """Return the rows of `watermarks`."""
     return [
         {
             "topic": tp.topic,
@@ -90,7 +90,7 @@ def watermark_rows(found: Mapping[TopicPartition, Bounds], sampled_ms: int) -> l
 
 
 def position_rows(found: Mapping[tuple[TopicPartition, int], int | None], sampled_ms: int) -> list[Row]:
-    """The rows of `positions`."""
+    """Return the rows of `positions`."""
     return [
         {
             "topic": tp.topic,
@@ -106,8 +106,8 @@ def position_rows(found: Mapping[tuple[TopicPartition, int], int | None], sample
 async def _first_record(handle: ClusterHandle, options: SourceOptions, wanted: OffsetRange) -> int | None:
     """Return its timestamp, -1 if it has none; None if there is no record or no broker answers now."""
     config = attrs.evolve(handle.config, max_partition_fetch_bytes=FETCH_BYTES)
-    patience = attrs.evolve(options, poll_timeout_ms=PATIENCE_MS, read_ahead=0, fail_on_data_loss=False)
-    fetcher = RangeFetcher(handle.cluster, config, handle.runtime, wanted, patience)
+    sampling = attrs.evolve(options, poll_timeout_ms=SAMPLE_MS, read_ahead=0, fail_on_data_loss=False)
+    fetcher = RangeFetcher(handle.cluster, config, handle.runtime, wanted, sampling)
     try:
         while (piece := await fetcher.next()) is not None:
             reader = fetcher.reader(piece)

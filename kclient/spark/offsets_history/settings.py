@@ -44,7 +44,7 @@ class OffsetsHistorySettings:
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> OffsetsHistorySettings:
-        """Check what a command line or a program says; None counts as not given.
+        """Check the settings of a command line or a program; None counts as not given.
 
         Raises one ConfigError with all problems in `.problems`.
         """
@@ -74,7 +74,7 @@ class OffsetsHistorySettings:
         return settings
 
     def source(self) -> SourceOptions:
-        """The offsets topic as the source reads it, without what was aborted."""
+        """Return the source options for the offsets topic, without aborted records."""
         ours = {"kafka.bootstrap.servers": self.bootstrap, "kafka.isolation.level": "read_committed"}
         return SourceOptions.parse(
             {**self.options, **ours, "subscribe": TOPIC, "groupIdPrefix": "offsets-history"}

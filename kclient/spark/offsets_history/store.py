@@ -42,8 +42,11 @@ _ORDER: Final = [("group", "ascending"), ("src_offset", "ascending")]
 
 @attrs.frozen(kw_only=True)
 class HistoryState:
-    """How far a history is. `committed` are the partitions with commits of any group, `waiting` those committed offsets
-    whose record was not there yet when it was looked for."""
+    """How far a history has read.
+
+    `committed` are the partitions with commits of any group, `waiting` the committed offsets whose record did not exist
+    yet at the last lookup.
+    """
 
     cluster_id: str | None
     topic_id: str | None
@@ -53,7 +56,7 @@ class HistoryState:
 
 
 def history_directory(directory: str | Path) -> Path:
-    """The directory of a history that is to be read. Raises ArgumentError where there is no directory."""
+    """Return the directory of a history to read. Raises ArgumentError if there is none."""
     path = Path(directory)
     if not path.is_dir():
         raise ArgumentError(
@@ -70,7 +73,7 @@ class HistoryStore:
         self.path = Path(directory)
 
     def state(self) -> HistoryState | None:
-        """How far it is, None where nothing was ever kept."""
+        """Return its state, None for a new history."""
         path = self.path / STATE
         try:
             text = read_optional(path)
@@ -97,7 +100,7 @@ class HistoryStore:
         write_atomically(self.path / STATE, json.dumps(content, indent=1).encode())
 
     def has_tables(self) -> bool:
-        """Whether any table has a file."""
+        """Return whether any table has a file."""
         with sink_errors(self.path):
             return any(not path.name.startswith(".") for path in self._files())
 
@@ -108,8 +111,8 @@ class HistoryStore:
             for path in self._files():
                 match = _FILE.fullmatch(path.name)
                 kept = None if match is None else offsets.get(int(match["partition"]))
-                behind = match is not None and kept is not None and int(match["start"]) >= kept
-                if behind or path.name.startswith("."):
+                lag = match is not None and kept is not None and int(match["start"]) >= kept
+                if lag or path.name.startswith("."):
                     path.unlink()
                     removed += 1
         return removed
@@ -118,14 +121,14 @@ class HistoryStore:
         return [path for table in TABLES for path in (self.path / table).glob("date=*/*")]
 
     def write_range(self, wanted: OffsetRange, tables: Mapping[str, list[Row]]) -> None:
-        """The rows of a range, by the dates of their records, each file ordered by group."""
+        """Write the rows of a range, by the dates of their records, each file ordered by group."""
         name = f"{wanted.partition:05d}-{wanted.start:020d}-{wanted.end:020d}.parquet"
         for table, rows in tables.items():
             for date, of_date in _by_date(rows, "record_ts").items():
                 self._write(table, date, name, of_date)
 
     def write_sample(self, table: str, rows: list[Row], sampled_ms: int) -> None:
-        """Rows of one moment."""
+        """Write the rows of one sample."""
         for date, of_date in _by_date(rows, "sampled_at").items():
             self._write(table, date, f"sample-{sampled_ms:013d}.parquet", of_date)
 
@@ -145,7 +148,7 @@ class HistoryStore:
 
 
 def _by_date(rows: Iterable[Row], column: str) -> dict[str, list[Row]]:
-    """The rows by day in UTC; those without a time that a date can name have the day of their arrival."""
+    """Return the rows by day in UTC; rows whose time is not a valid date get the day of their arrival."""
     days: dict[int, list[Row]] = {}
     for row in rows:
         moment = storable(row.get(column))
@@ -260,14 +263,12 @@ LAST_MS: Final = 253_402_300_799_999
 
 
 def storable(milliseconds: int | None) -> int | None:
-    """A time as it is, None if no date can name it: clients may commit any number, and write nanoseconds as a time."""
+    """Return a time, None if no date can express it: clients may commit any number, for example nanoseconds."""
     return None if milliseconds is None or not FIRST_MS <= milliseconds <= LAST_MS else milliseconds
 
 
 def as_stored(name: str, rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows of a table, their times in microseconds, as Spark and other readers expect. Those not `storable` are
-    null.
-    """
+    """Return the rows of a table, times in microseconds as Spark expects. Times that are not `storable` are null."""
     schema = TABLES[name]
     times = [field.name for field in schema if field.type == MICROS]
     read = pa.schema([field.with_type(MILLIS) if field.type == MICROS else field for field in schema])

@@ -166,10 +166,10 @@ WHERE c.group NOT IN (SELECT group FROM alive)
 
 
 def view_texts(samples: int = SAMPLES, retention_minutes: int = RETENTION_MINUTES) -> dict[str, str]:
-    """View → its query, in an order in which they can be created.
+    """Return view → its query, in an order in which they can be created.
 
-    `samples` is how many samples in a row make a group stalled, `retention_minutes` what the brokers are set to.
-    Raises ArgumentError for numbers that are none.
+    `samples` is how many samples in a row make a group stalled, `retention_minutes` what the brokers are set to. Raises
+    ArgumentError for numbers that are none.
     """
     for number, least in ((samples, 2), (retention_minutes, 1)):
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
@@ -210,7 +210,7 @@ def create_views(
 
 
 def table_ddl(name: str) -> str:
-    """The columns of a table in Spark's words, with the date that its files are kept by."""
+    """Return the columns of a table as DDL, with the date by which its files are partitioned."""
     from kclient.spark.decoding.ddl import spark_name
 
     return ", ".join(f"`{field.name}` {spark_name(field.type)}" for field in TABLES[name]) + ", `date` date"
@@ -243,22 +243,23 @@ Row: TypeAlias = dict[str, Any]
 
 @attrs.define
 class _Commits:
-    """What a group committed for a partition, in the order of the log; None where it was removed."""
+    """What a group committed for a partition, in log order; None after a removal."""
 
     known_at: list[int] = attrs.Factory(list)
     offsets: list[int | None] = attrs.Factory(list)
 
     def at(self, moment: int) -> int | None:
-        """The last that this job knew of by then."""
+        """Return the last commit that this job had seen at that time."""
         count = bisect_right(self.known_at, moment)
         return self.offsets[count - 1] if count else None
 
 
 def lag_table(directory: str | Path) -> pa.Table:
-    """A row for each group, partition and sample, ordered by time: the columns of both views. `lag` and
-    `lag_seconds` are never negative. `lag_seconds_method` is `exact` where the timestamp of the record at the
-    committed offset is known, `interp` where its time lies between two samples of the log's end, and null, as
-    `lag_seconds`, where it was written before the first sample. Raises ArgumentError where there is no such directory.
+    """Return a row for each group, partition and sample, ordered by time: the columns of both views.
+
+    `lag` and `lag_seconds` are never negative. `lag_seconds_method` is `exact` if the timestamp of the record at the
+    committed offset is known, `interp` if its time lies between two samples of the log's end, and null, as
+    `lag_seconds`, if it was written before the first sample. Raises ArgumentError if there is no such directory.
     """
     history = history_directory(directory)
     commits = _commits(history)
@@ -288,15 +289,15 @@ def _row(
 ) -> Row:
     tp, sampled_at = TopicPartition(mark["topic"], mark["partition"]), mark["sampled_at"]
     next_offset = max(committed, mark["low"])
-    behind, method = max(0, mark["high"] - next_offset), EXACT
-    moment = written.get((tp, committed)) if behind else sampled_at
+    lag, method = max(0, mark["high"] - next_offset), EXACT
+    moment = written.get((tp, committed)) if lag else sampled_at
     if moment is None:
         moment, method = ends[tp].written_at(next_offset, sampled_at), INTERPOLATED
     return {
         **mark,
         "group": group,
         "committed": committed,
-        "lag": behind,
+        "lag": lag,
         "lag_seconds": None if moment is None else max(0, sampled_at - moment) // 1000 / 1000,
         "lag_seconds_method": None if moment is None else method,
     }
@@ -310,7 +311,7 @@ class _Ends:
     highs: list[int] = attrs.Factory(list)
 
     def written_at(self, offset: int, before: int) -> int | None:
-        """When the log grew beyond an offset, if two samples up to `before` have it between them; the newest such two.
+        """Return when the log grew beyond an offset, between two samples up to `before`; None if no two enclose it.
 
         A log that was truncated has grown beyond it more than once.
         """
@@ -342,7 +343,7 @@ def _commits(history: Path) -> dict[TopicPartition, dict[str, _Commits]]:
 
 
 def _rows(history: Path, name: str) -> Iterator[Row]:
-    """The rows of a table, their times in microseconds since 1970."""
+    """Yield the rows of a table, their times in microseconds since 1970."""
     files = sorted(map(str, (history / name).glob("date=*/[!._]*.parquet")))
     schema = TABLES[name]
     plain = pa.schema([field.with_type(pa.int64()) if field.type == MICROS else field for field in schema])

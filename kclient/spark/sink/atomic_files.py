@@ -43,7 +43,7 @@ def temporary_name(path: Path, runtime: Runtime | None = None) -> Path:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file's name is one that `temporary_name` gives."""
+    """Return whether a file's name is one that `temporary_name` returns."""
     return _TEMPORARY_NAME.fullmatch(name) is not None
 
 
@@ -55,7 +55,7 @@ def publish(temporary: Path, path: Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """The file with this content, replacing an older one. Makes its directory. Raises SinkError."""
+    """Write the file with this content, replacing an older one. Makes its directory. Raises SinkError."""
     with sink_errors(path):
         make_directory(path.parent)
         temporary = temporary_name(path)
@@ -68,7 +68,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """The directory and those above it, each entry on the disk."""
+    """Create the directory and its parents, and sync each entry to the disk."""
     missing = [place for place in (path, *path.parents) if not place.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for place in missing:
@@ -96,7 +96,7 @@ def read_optional(path: Path) -> str | None:
 
 
 def list_names(directory: Path) -> list[str]:
-    """What a directory holds, nothing where it is not there. Raises SinkError: what cannot be read is not empty."""
+    """Return the names in a directory, none if it does not exist. Raises SinkError if it cannot be read."""
     with reading(directory):
         try:
             return os.listdir(directory)
@@ -105,7 +105,7 @@ def list_names(directory: Path) -> list[str]:
 
 
 def is_directory(path: Path) -> bool:
-    """Whether a directory is there. Raises SinkError where that cannot be seen."""
+    """Return whether a directory exists. Raises SinkError if that cannot be checked."""
     with reading(path):
         try:
             return stat.S_ISDIR(path.stat().st_mode)
@@ -120,7 +120,7 @@ def sink_errors(
     advice: str = "The disk may be full, or the directory not writable. Make room or grant the permission",
     end: str = ": nothing will count twice.",
 ) -> Iterator[None]:
-    """Turn an OSError into one that says where it was and what to do."""
+    """Turn an OSError into a SinkError with the path and advice."""
     try:
         yield
     except SinkError:
@@ -133,7 +133,7 @@ def sink_errors(
 
 
 def reading(path: Path) -> AbstractContextManager[None]:
-    """The same for what is only read."""
+    """Turn an OSError into a SinkError with the path and advice for a file that is only read."""
     advice = "It may be another path, a share that is gone, or not readable for this user. Make it readable"
     return sink_errors(path, "Reading", advice, end=".")
 
@@ -149,7 +149,7 @@ def _advice(error: OSError, usual: str) -> str:
 
 @contextmanager
 def locked(path: Path, owner: str) -> Iterator[int]:
-    """Hold a directory for this process; the system lets go of it when the process ends, however it ends.
+    """Lock a directory for this process; the system releases the lock when the process ends, however it ends.
 
     Gives the lock's descriptor: a process that inherits it holds the directory, too. Raises SinkError while another
     process holds it. Workers of a process that was killed get a moment to end.
@@ -195,7 +195,7 @@ TOKEN_BYTES: Final = 16
 
 
 def begin_run(directories: Sequence[Path], runtime: Runtime | None = None) -> str:
-    """Fence off all earlier runs of the sinks with these manifests. Returns the new token. Raises SinkError."""
+    """Fence off all earlier runs of the sinks with these manifests. Return the new token. Raises SinkError."""
     token = (runtime or Runtime()).random_bytes(TOKEN_BYTES).hex()
     for directory in directories:
         _write_token(directory, token)
@@ -204,7 +204,7 @@ def begin_run(directories: Sequence[Path], runtime: Runtime | None = None) -> st
 
 @contextmanager
 def current_run(directories: Sequence[Path], token: str) -> Iterator[None]:
-    """Let no new run begin inside of the block. Raises SinkError if one has begun already."""
+    """Let no new run begin inside the block. Raises SinkError if one has begun already."""
     with ExitStack() as held:
         for directory in directories:
             held.enter_context(_token_held(directory, token))

@@ -55,7 +55,7 @@ class WrittenFile:
 
 @attrs.frozen(kw_only=True)
 class Manifest:
-    """One batch of a sink: the offsets it covers, and its files. `name` is its number, or says what was backfilled.
+    """One batch of a sink: the offsets it covers, and its files. `name` is its number, or that of a backfill.
 
     `nulled` is how many values could not be decoded and became null.
     """
@@ -74,7 +74,7 @@ class Manifest:
 
     @property
     def bad_records(self) -> int:
-        """Records that could not be decoded: dead letters, and values that became null."""
+        """The number of records that could not be decoded: dead letters, and values that became null."""
         return self.nulled + sum(file.rows for file in self.dead_letters)
 
     @property
@@ -83,7 +83,7 @@ class Manifest:
 
 
 def batch_name(batch: int) -> str:
-    """What the manifest of a batch is called."""
+    """Return the name of a batch's manifest."""
     return f"{batch:012d}"
 
 
@@ -104,7 +104,7 @@ def write(sink: str | Path, manifest: Manifest) -> None:
 
 
 def read(sink: str | Path, name: str) -> Manifest | None:
-    """The manifest of a batch, None where it was not written. Raises SinkError for one that is none of ours."""
+    """Return the manifest of a batch, None if it was not written. Raises SinkError if it cannot be parsed."""
     path = _path(sink, name)
     try:
         content = json.loads(path.read_bytes())
@@ -136,7 +136,7 @@ def names(sink: str | Path) -> list[str]:
 
 
 def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
-    """Every manifest of a sink, or those whose names begin in one way. Raises SinkError."""
+    """Yield every manifest of a sink, or those whose names begin with `kind`. Raises SinkError."""
     for name in names(sink):
         manifest = read(sink, name) if name.startswith(kind) else None
         if manifest is not None:
@@ -144,7 +144,7 @@ def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
 
 
 def files(sink: str | Path) -> list[str]:
-    """The absolute paths of all files that count: what to give to a Parquet reader.
+    """Return the absolute paths of all files that count: the paths to give to a Parquet reader.
 
     Raises SinkError, also where no manifests are: a wrong path is not an empty sink.
     """
@@ -152,12 +152,12 @@ def files(sink: str | Path) -> list[str]:
 
 
 def count(sink: str | Path) -> int:
-    """The rows of a sink, by its manifests. Raises SinkError as `files` does."""
+    """Return the number of rows of a sink, by its manifests. Raises SinkError as `files` does."""
     return sum(manifest.rows for manifest in _landed(sink))
 
 
 def overlap(manifests: Iterable[Manifest], wanted: Manifest) -> str | None:
-    """The name of a manifest that already covers an offset of `wanted`, other than its own earlier run."""
+    """Return the name of another manifest that already covers an offset of `wanted`, None if none does."""
     for manifest in manifests:
         for tp, end in wanted.end.items():
             start = wanted.start.get(tp, end)
@@ -186,7 +186,7 @@ def _offsets(content: Any) -> Mapping[TopicPartition, int]:
 
 
 def _files(content: Any) -> tuple[WrittenFile, ...]:
-    """Raises ValueError for a path that leads out of the sink: readers, and the job that cleans up, follow it."""
+    """Parse the files. Raises ValueError for a path outside the sink, because readers and the cleanup job follow it."""
     files = tuple(WrittenFile(**file) for file in content)
     for file in files:
         place = PurePosixPath(file.path)
@@ -208,7 +208,7 @@ _OURS: Final = re.compile(
 
 @attrs.frozen
 class Garbage:
-    """One file that no manifest names. `path` is relative to the sink."""
+    """A file that no manifest names. `path` is relative to the sink."""
 
     path: str
     bytes: int
@@ -217,7 +217,10 @@ class Garbage:
 def gc(
     sink: str | Path, *, apply: bool = False, min_age_ms: int = MIN_AGE_MS, runtime: Runtime | None = None
 ) -> list[Garbage]:
-    """What can be removed, and with `apply` is. Raises SinkError, also while a job holds the sink."""
+    """Return the files that can be removed; with `apply` remove them.
+
+    Raises SinkError, also while a job holds the sink.
+    """
     root = Path(sink)
     if not is_directory(root / DIRECTORY):
         return []

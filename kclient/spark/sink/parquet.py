@@ -51,7 +51,7 @@ EXTRA: Final = {"zstd": {"compression_level": 1}}
 
 
 class ParquetFile:
-    """Rows of one schema on their way to `path`. Every method may raise SinkError."""
+    """Writes rows of one schema to `path`. Every method may raise SinkError."""
 
     def __init__(self, path: Path, schema: pa.Schema, codec: str) -> None:
         self.path = path
@@ -115,7 +115,7 @@ class ParquetFile:
 
 @lru_cache(maxsize=16)
 def _other_than_bytes(schema: pa.Schema) -> list[str]:
-    """The paths of all columns in a file but those of raw bytes, as the library calls them."""
+    """Return the Parquet paths of all columns in a file except those of raw bytes."""
     empty = BytesIO()
     pq.write_table(schema.empty_table(), empty)
     leaves = pq.ParquetFile(empty).schema
@@ -143,7 +143,7 @@ class Spill:
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """Every date once."""
+        """The dates of all batches, each once."""
         return tuple(dict.fromkeys(self._dates))
 
     def add(self, date: str, rows: pa.RecordBatch) -> None:
@@ -159,7 +159,7 @@ class Spill:
             self._file.close()
 
     def read(self, dates: Container[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The batches of some dates."""
+        """Yield the batches of some dates."""
         with sink_errors(self._path), pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as batches:
             for date, rows in zip(self._dates, batches, strict=True):
                 if date in dates:
@@ -184,7 +184,7 @@ NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
 def file_name(wanted: OffsetRange, date: str | None = None, suffix: str = "") -> str:
-    """The name of a range's file, relative to the sink."""
+    """Return the name of a range's file, relative to the sink."""
     directory = f"topic={wanted.topic}" + ("" if date is None else f"/date={date}")
     return f"{directory}/{wanted.partition:05d}-{wanted.start:020d}-{wanted.end:020d}{suffix}.parquet"
 
@@ -214,7 +214,7 @@ class RangeFiles:
             self._unspill(root, spill)
 
     def publish(self) -> None:
-        """Bring every finished file to the disk and give it its name."""
+        """Sync every finished file to the disk and rename it to its final name."""
         for part in self._parts.values():
             part.file.publish()
 
@@ -226,7 +226,7 @@ class RangeFiles:
             part.file.discard()
 
     def written(self, root: str | None) -> tuple[WrittenFile, ...]:
-        """What lies below a directory."""
+        """Return the files below a directory."""
         tp = self._wanted
         return tuple(
             WrittenFile(
@@ -257,7 +257,7 @@ class RangeFiles:
         spill.discard()
 
     def _part(self, root: str, date: str | None, schema: pa.Schema) -> _Part:
-        """The file of one day, begun when it is first asked for."""
+        """Return the file of one day; open it on first use."""
         key = root, date
         if key not in self._parts:
             path = Path(root) / file_name(self._wanted, date, self._suffix)
@@ -286,7 +286,7 @@ class _Part:
 
 
 def by_date(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each day in UTC, in order of days, those of `NO_DATE` last.
+    """Yield the rows of each day in UTC, in order of days, those of `NO_DATE` last.
 
     A record without a time has −1 ms, so it is of 1969-12-31. Any producer can send microseconds as milliseconds: such
     times are thousands of years ahead and nearly each of another day, so they are one before the rows are parted.
@@ -300,12 +300,12 @@ def by_date(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def date_of(day: int) -> str:
-    """What the directory of a day is called, counted from 1970-01-01."""
+    """Return the name of a day's directory; `day` counts from 1970-01-01."""
     return datetime.date.fromordinal(EPOCH_DAY + day).isoformat() if FIRST_DAY <= day <= LAST_DAY else NO_DATE
 
 
 def _span(timestamps: pa.Array) -> tuple[int, int]:
-    """The first and last time in microseconds."""
+    """Return the first and last time in microseconds."""
     found = pc.min_max(timestamps.view(pa.int64())).as_py()
     return found["min"], found["max"]
 
@@ -323,7 +323,7 @@ BATCH_BYTES: Final = 16_777_216
 
 @attrs.frozen(kw_only=True)
 class DirectTarget:
-    """Where a range lands and how. It pickles. `dead` is the directory of dead letters, None where there are none.
+    """Where and how a range is written. Pickles. `dead` is the directory of dead letters, None without one.
 
     `suffix` ends the names of files whose range has files of another kind already. `rows_per_file` is how many records
     a file should have, None for any number. `run` is the token of the run whose tasks may give files their names
@@ -340,15 +340,15 @@ class DirectTarget:
     run: str | None = None
 
     def of_batch(self, batch: int) -> DirectTarget:
-        """The same for the rows of one batch."""
+        """Return the target for the rows of one batch."""
         return attrs.evolve(self, layout=attrs.evolve(self.layout, batch=batch))
 
     def of_new_run(self) -> DirectTarget:
-        """The same for tasks in processes that do not hold the sink's lock; fences off those of earlier runs."""
+        """Return the target for processes that do not hold the sink's lock; fence off the tasks of earlier runs."""
         return attrs.evolve(self, run=begin_run(self._manifests))
 
     def publishing(self) -> AbstractContextManager[None]:
-        """Held while files get their names. Raises SinkError for a task of an earlier run."""
+        """Return a context to hold while files get their names. Raises SinkError for a task of an earlier run."""
         return nullcontext() if self.run is None else current_run(self._manifests, self.run)
 
     @property
@@ -358,7 +358,7 @@ class DirectTarget:
 
 @attrs.frozen(kw_only=True)
 class WrittenRange:
-    """The files of one range, how many bad values became null, and the milliseconds that went into its parts."""
+    """The files of one range, how many bad values became null, and the milliseconds spent in each step."""
 
     range: OffsetRange
     files: tuple[WrittenFile, ...] = ()
@@ -398,7 +398,7 @@ def write_batches(
 
 
 class _Task:
-    """One range on its way into its files, and where the time goes."""
+    """Writes one range to its files, and measures the time of each step."""
 
     def __init__(self, wanted: OffsetRange, target: DirectTarget, clock: Clock) -> None:
         self._wanted = wanted
@@ -443,7 +443,7 @@ class _Task:
         self._files.discard()
 
     def timed(self, name: str, items: Iterator[T]) -> Iterator[T]:
-        """The items, with the time that each takes counted."""
+        """Yield the items, and add the time that each takes."""
         while (item := self._measured(name, next, items, None)) is not None:
             yield item
 

@@ -50,7 +50,7 @@ CONSTANT: Final = ("topic", "partition")
 
 @attrs.frozen
 class RowLayout:
-    """What is read of a range and what is written. `batch` is the number of the batch, None in a backfill.
+    """Which columns of a range are read and written. `batch` is the number of the batch, None in a backfill.
 
     `rescue` keeps fields of JSON that the schema does not name.
     """
@@ -61,12 +61,12 @@ class RowLayout:
     rescue: bool = False
 
     def read(self) -> tuple[str, ...]:
-        """The columns to read from the source, undecoded."""
+        """Return the columns to read from the source, undecoded."""
         wanted = tuple(name for name in self._columns() if name not in CONSTANT)
         return wanted if self.decoder is None else self.decoder.raw_columns(wanted)
 
     def schema(self) -> pa.Schema:
-        """The columns of a landed row. Raises ConfigError where a payload's field has a name of ours."""
+        """Return the columns of a landed row. Raises ConfigError if a field of the payload has one of these names."""
         fields = [pa.field(NAMES[name], self._type(name)) for name in self._columns() if name in NAMES]
         payload = self.payload()
         taken = [field.name for field in payload if field.name in (*NAMES.values(), RESCUED, BATCH)]
@@ -79,16 +79,16 @@ class RowLayout:
         return pa.schema([*fields, *payload, *rescue, pa.field(BATCH, pa.int64())])
 
     def payload(self) -> list[pa.Field]:
-        """The columns that the value becomes."""
+        """Return the columns that the value becomes."""
         kind = self._type("value")
         return list(kind) if pa.types.is_struct(kind) else [pa.field("value", kind)]
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """A batch of `read()` in pieces that are safe to decode."""
+        """Yield a batch of `read()` in pieces that are safe to decode."""
         return iter((batch,)) if self.decoder is None else self.decoder.pieces(batch)
 
     def decode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of `read()` with its values decoded. Raises DecodeError where a bad one ends the job."""
+        """Decode the values of a batch of `read()`. Raises DecodeError if a bad value ends the job."""
         if self.decoder is None:
             return batch
         decoded = self.decoder.decode(batch)
@@ -98,7 +98,7 @@ class RowLayout:
         return decoded.append_column(RESCUED, rescued(batch.column("value"), form))
 
     def landed(self, topic: str, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows as they are written."""
+        """Return rows as they are written."""
         constants = self._constants(topic, partition, len(batch))
         arrays: list[Any] = [
             constants[name] if name in CONSTANT else batch.column(name)
@@ -111,7 +111,7 @@ class RowLayout:
         return pa.RecordBatch.from_arrays([*arrays, constants[BATCH]], schema=self.schema())
 
     def dead_schema(self) -> pa.Schema:
-        """The columns of a dead letter: key and value as they came, the value as `_raw`, and the reason as `_error`."""
+        """Return the columns of a dead letter: raw key and value, the value as `_raw`, and the reason as `_error`."""
         fields = [pa.field(NAMES[name], SCHEMA.field(name).type) for name in self._columns() if name in NAMES]
         bad = [pa.field(name, BAD_COLUMNS[name]) for name in (RAW, ERROR)]
         return pa.schema([*fields, *bad, pa.field(BATCH, pa.int64())])
@@ -119,7 +119,7 @@ class RowLayout:
     def dead(
         self, topic: str, partition: int, raw: pa.RecordBatch, decoded: pa.RecordBatch
     ) -> pa.RecordBatch:
-        """The dead letters of a batch as they are written: `raw` before `decode`, `decoded` after it."""
+        """Return the dead letters of a batch as they are written: `raw` before `decode`, `decoded` after it."""
         rows = bad(raw.append_column(ERROR, decoded.column(ERROR)))
         constants = self._constants(topic, partition, len(rows))
         names = {ours: theirs for theirs, ours in NAMES.items()} | {RAW: "value"}
@@ -148,12 +148,12 @@ class RowLayout:
 
 
 def good(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that could be read."""
+    """Return the rows that could be decoded."""
     return batch.filter(pc.is_null(batch.column(ERROR)))
 
 
 def bad(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that could not be read."""
+    """Return the rows that could not be decoded."""
     return batch.slice(0, 0) if not _has_errors(batch) else batch.filter(pc.is_valid(batch.column(ERROR)))
 
 
@@ -169,7 +169,10 @@ SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 def rescued(values: pa.Array, form: JsonFormat) -> pa.Array:
-    """What the schema leaves out of each value. A batch without such fields is looked at by Arrow's parser alone."""
+    """Return the fields of each value that the schema leaves out.
+
+    Only Arrow's parser reads a batch without such fields.
+    """
     values = without(values, form.too_large(values))
     if form.knows(values):
         return pa.nulls(len(values), pa.string())
@@ -189,7 +192,7 @@ def _text(value: bytes | None, kind: pa.DataType) -> str | None:
 
 
 def _kept(text: str, at: int, kind: pa.StructType) -> tuple[str, int]:
-    """The fields that the type does not have of the object at a place, at any depth of objects; and where it ends.
+    """Return the fields of the object at `at` that the type does not have, at any depth, and where the object ends.
 
     Raise ValueError for text that is not JSON.
     """
@@ -219,7 +222,7 @@ def _kept(text: str, at: int, kind: pa.StructType) -> tuple[str, int]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """A value as it stands in the text; as a string where other readers of JSON would refuse it."""
+    """Return a value's text; as a JSON string if other readers of JSON would refuse it."""
     try:
         _, end = STRICT.raw_decode(text, at)
     except _NotStrict:
@@ -235,12 +238,12 @@ def _behind(text: str, at: int, sign: str) -> int:
 
 
 def _past(text: str, at: int) -> int:
-    """Where the space from a place on ends."""
+    """Return where the white space at `at` ends."""
     return cast("re.Match[str]", SPACE.match(text, at)).end()
 
 
 class _NotStrict(Exception):
-    """NaN, an infinity, or a field twice."""
+    """Raised for NaN, an infinity, or a field that occurs twice."""
 
 
 def _constant(_: str) -> None:

@@ -60,8 +60,8 @@ SUMMARY: Final = pa.schema(
 
 
 def options_of(options: Mapping[str, str], target: DirectTarget) -> dict[str, str]:
-    """What to give to Spark so that the tasks land in `target`. The format of values is said by the other options."""
-    told = {
+    """Return the options with which Spark's tasks write to `target`; the other options name the format of values."""
+    described = {
         "root": target.root,
         "codec": target.codec,
         "by_date": target.by_date,
@@ -71,7 +71,7 @@ def options_of(options: Mapping[str, str], target: DirectTarget) -> dict[str, st
         "rows_per_file": target.rows_per_file,
         "run": target.run,
     }
-    return {**options, TARGET: json.dumps(told)}
+    return {**options, TARGET: json.dumps(described)}
 
 
 class DirectStreamReader(StreamReader):
@@ -82,7 +82,7 @@ class DirectStreamReader(StreamReader):
         self._target = target
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Land one range."""
+        """Write one range; yield its summary."""
         return _land(partition.value, self._options, self._target.of_batch(batch_of_task()))
 
 
@@ -94,45 +94,45 @@ class DirectBatchReader(BatchReader):
         self._target = target
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Land one range."""
+        """Write one range; yield its summary."""
         return _land(partition.value, self._options, self._target)
 
 
 class DirectSource(DataSource):
-    """Lands topics as Parquet; its rows say which files there are."""
+    """Writes topics as Parquet files; its rows list the files."""
 
     @classmethod
     def name(cls) -> str:
         return DIRECT_FORMAT
 
     def schema(self) -> str:
-        """The columns of a summary."""
+        """Return the columns of a summary."""
         types = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint"}
         return ", ".join(f"`{field.name}` {types[field.type]}" for field in SUMMARY)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For a backfill."""
+        """Return a reader for a backfill."""
         return DirectBatchReader(*parsed(self.options, "batch"))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """For a stream."""
+        """Return a reader for a stream."""
         return DirectStreamReader(*parsed(self.options, "stream"))
 
 
 def parsed(options: Mapping[str, str], mode: Any) -> tuple[SourceOptions, DirectTarget]:
-    """What `options_of` said. Raises ConfigError for limits that this Spark would not keep."""
+    """Parse what `options_of` returned. Raises ConfigError for limits that this Spark would not keep."""
     given = {name.lower(): text for name, text in options.items()}
-    told = json.loads(given.pop(TARGET))
+    described = json.loads(given.pop(TARGET))
     source = SourceOptions.parse(given, mode)
     if mode == "stream":
         check_version(source)
     decoder = decoder_of(source, BY_INGEST)
-    layout = RowLayout(headers=told.pop("headers"), decoder=decoder, rescue=told.pop("rescue"))
-    return source, DirectTarget(**told, layout=layout)
+    layout = RowLayout(headers=described.pop("headers"), decoder=decoder, rescue=described.pop("rescue"))
+    return source, DirectTarget(**described, layout=layout)
 
 
 def batch_of_task() -> int:
-    """The number of the batch that this task belongs to. Raise InternalError if Spark does not provide it."""
+    """Return the number of this task's batch. Raises InternalError if Spark does not provide it."""
     context = TaskContext.get()
     number = None if context is None else context.getLocalProperty(BATCH_ID)
     if number is None:
@@ -149,7 +149,7 @@ def _land(wanted: OffsetRange, options: SourceOptions, target: DirectTarget) -> 
 
 
 def summary(written: WrittenRange) -> pa.RecordBatch:
-    """One row for each file, and one for the range."""
+    """Return one row for each file, and one for the range."""
     rows: list[dict[str, Any]] = [
         {"kind": kind, **attrs.asdict(file)}
         for kind, files in (("file", written.files), ("dead letter", written.dead_letters))
@@ -162,7 +162,7 @@ def summary(written: WrittenRange) -> pa.RecordBatch:
 
 
 def from_rows(rows: Iterable[Mapping[str, Any]]) -> list[WrittenRange]:
-    """What the summaries of all ranges say, in the order of ranges."""
+    """Rebuild the results of all ranges from their summaries, in the order of ranges."""
     whole: dict[tuple[str, int, int, int], dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
         key = row["topic"], row["partition"], row["start"], row["end"]
@@ -193,7 +193,7 @@ DATE: Final = "date"
 
 
 class BundlePartition(InputPartition):
-    """The ranges of one task as Spark carries them there."""
+    """The ranges of one task, in the class that Spark sends to it."""
 
     def __init__(self, value: tuple[OffsetRange, ...]) -> None:
         super().__init__(value)
@@ -207,12 +207,12 @@ class LandedStreamReader(StreamReader):
         self._target = target
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """The ranges of a batch, small ones together where files have a size to reach."""
+        """Return the ranges of a batch; combine small ones if files have a target size."""
         planned = [cast("RangePartition", part).value for part in super().partitions(start, end)]
         return [BundlePartition(bundle) for bundle in bundles(planned, self._target.rows_per_file)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of all ranges of a task."""
+        """Yield the rows of all ranges of a task."""
         layout = self._target.of_batch(batch_of_task()).layout
         rows = (row for wanted in partition.value for row in _rows(wanted, self._options, layout))
         return checked(rows, schema_of(layout))
@@ -226,7 +226,7 @@ class LandedSource(DataSource):
         return LANDED_FORMAT
 
     def schema(self) -> str:
-        """The columns of landed rows, and those that the job takes away again."""
+        """Return the columns of landed rows, and those that the job drops before it writes."""
         _, target = parsed(self.options, "stream")
         fields = schema_of(target.layout)
         return ", ".join(
@@ -234,12 +234,12 @@ class LandedSource(DataSource):
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """For a stream."""
+        """Return a reader for a stream."""
         return LandedStreamReader(*parsed(self.options, "stream"))
 
 
 def bundles(ranges: Iterable[OffsetRange], rows: int | None) -> list[tuple[OffsetRange, ...]]:
-    """The ranges of each task: neighbours of one topic together, as long as they are not more than `rows` records."""
+    """Combine neighbouring ranges of one topic into tasks of at most `rows` records."""
     found: list[tuple[OffsetRange, ...]] = []
     for wanted in ranges:
         last: Sequence[OffsetRange] = found[-1] if found else ()
@@ -252,7 +252,7 @@ def bundles(ranges: Iterable[OffsetRange], rows: int | None) -> list[tuple[Offse
 
 
 def schema_of(layout: RowLayout) -> pa.Schema:
-    """What a task yields. Raises ConfigError for two columns of one name, in any case, as Spark takes names."""
+    """Return the schema of a task's batches. Raises ConfigError for equal names: Spark ignores their case."""
     fields = [*layout.schema(), pa.field(TOPIC, pa.string()), pa.field(DATE, pa.date32())]
     error = pa.field(ERROR, pa.string())  # which the job counts and takes away, so no field has its name
     counts = Counter(field.name.lower() for field in [*fields, error])

@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"([0-9]{1,18})(\.compact)?", re.ASCII)
 
 @attrs.frozen
 class LoggedFile:
-    """One file that counts. `path` is absolute."""
+    """A file that counts. `path` is absolute."""
 
     path: str
     bytes: int
@@ -41,7 +41,7 @@ def batches(sink: str | Path) -> list[int]:
 
 
 def logged(sink: str | Path, *, before: int | None = None) -> list[LoggedFile]:
-    """The files of all batches, or of those before one. Raises SinkError for a log that cannot be understood."""
+    """Return the files of all batches, or of those before one. Raises SinkError for a log that cannot be parsed."""
     logs = {batch: path for batch, path in sorted(_logs(sink).items()) if before is None or batch < before}
     whole = max((batch for batch, path in logs.items() if path.suffix), default=0)
     found: dict[str, LoggedFile] = {}
@@ -55,13 +55,13 @@ def logged(sink: str | Path, *, before: int | None = None) -> list[LoggedFile]:
 
 
 def added(sink: str | Path, batch: int) -> list[LoggedFile]:
-    """The files of one batch. Raises SinkError."""
+    """Return the files of one batch. Raises SinkError."""
     earlier = {file.path for file in logged(sink, before=batch)}
     return [file for file in logged(sink, before=batch + 1) if file.path not in earlier]
 
 
 def files(sink: str | Path) -> list[str]:
-    """The absolute paths of all files that count: what to give to a Parquet reader.
+    """Return the absolute paths of all files that count: the paths to give to a Parquet reader.
 
     Raises SinkError, also where there is no log: a wrong path is not an empty sink.
     """
@@ -75,12 +75,12 @@ def files(sink: str | Path) -> list[str]:
 
 
 def count(sink: str | Path) -> int:
-    """The rows of a sink, by the footers of the files that count. Raises SinkError as `files` does."""
+    """Return the number of rows of a sink, by the footers of the files that count. Raises SinkError as `files` does."""
     return sum(rows_of(path) for path in files(sink))
 
 
 def rows_of(path: str) -> int:
-    """The rows of one file. Raises SinkError for one that is missing or damaged."""
+    """Return the number of rows of one file. Raises SinkError for one that is missing or damaged."""
     import pyarrow.parquet as pq
 
     try:

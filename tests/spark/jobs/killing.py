@@ -33,7 +33,7 @@ class Step(NamedTuple):
 STEPS: Mapping[str, Step] = {
     "before the job is claimed": Step(Checkpoint, "claim", "before"),
     "after the job is claimed": Step(Checkpoint, "claim", "after"),
-    "after the start is kept": Step(Checkpoint, "starts_at", "after"),
+    "after the start is kept": Step(Checkpoint, "store_start", "after"),
     "before the offsets are written": Step(Checkpoint, "begin", "before"),
     "after the offsets are written": Step(Checkpoint, "begin", "after"),
     "after a temporary file": Step(parquet, "publish", "before"),

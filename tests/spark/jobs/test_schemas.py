@@ -222,7 +222,7 @@ def test_what_runs_beside_a_job_takes_the_schema_that_the_job_found(
     beside = {"format": "json", "schema": "infer", "backfill": True, "engine": "spark"}
     with pytest.raises(ConfigError, match="has no schema yet"):
         run(cluster, tmp_path, **beside)
-    Checkpoint(tmp_path / "checkpoint").has_schema("a BIGINT", 0)
+    Checkpoint(tmp_path / "checkpoint").add_schema("a BIGINT", 0)
     told = run(cluster, tmp_path, format="json", schema="a BIGINT", evolve="add-columns", backfill=True)
     assert told.results[0].rows == 2
     assert landed(tmp_path) == [(1, None, None), (2, None, '{"b":3}')]
