@@ -96,13 +96,13 @@ class CommitManager:
         Raises what `OffsetCommitter.commit` raises.
         """
         self.raise_if_fenced()
-        asked = self._committer.ask(offsets) if offsets else None
+        origin = self._committer.origin(offsets) if offsets else None
         ticket = self._queue.enqueue()
         try:
             await ticket.wait_for_earlier()
             give_up = self._give_up
             await self._store(
-                self._committer.commit(offsets, retry=True, asked=asked, give_up=give_up, tell=on_retry)
+                self._committer.commit(offsets, retry=True, origin=origin, give_up=give_up, on_retry=on_retry)
             )
         finally:
             ticket.finish()
@@ -186,7 +186,9 @@ class CommitManager:
                 if (task := asyncio.current_task()) in self._pending:
                     self._pending[task] = scope
                 await ready()
-                await self._store(self._committer.commit(offsets, retry=False, turn=ticket.wait_to_send))
+                await self._store(
+                    self._committer.commit(offsets, retry=False, before_send=ticket.wait_to_send)
+                )
         except TimeoutError as exc:
             if not scope.expired():
                 raise
@@ -232,7 +234,7 @@ class CommitManager:
 
     async def _auto_commit(self, offsets: Offsets, ticket: CommitTicket) -> None:
         try:
-            await self._store(self._committer.commit(offsets, retry=False, turn=ticket.wait_to_send))
+            await self._store(self._committer.commit(offsets, retry=False, before_send=ticket.wait_to_send))
         except KclientError as exc:
             self._warn("an automatic commit", exc)
             if exc.retriable and self._next_auto_commit is not None:

@@ -1,34 +1,31 @@
-"""Storing offsets with the group's coordinator.
+"""OffsetCommit: storing offsets with the group coordinator.
 
-One question asked until it is answered for every partition: failures that pass by themselves are followed by a pause
-and another try, built anew from what is known then. The caller bounds it. A commit that must not be tried again
-(`retry=False`) raises CommitFailedError with `retriable` instead.
+    code                       action
+    0                          STORED             the offset is committed
+    14                         RETRY
+    3, 100                     UPDATE_METADATA    request a metadata update, and retry
+    7, 15, 16                  FIND_COORDINATOR   look the coordinator up, and retry
+    29                         UNAUTHORIZED       raise, with all topics that the client is not authorized for
+    22, 25, 27, 82             NOT_A_MEMBER       raise; the membership decides how to go on
+    69                         GROUP_GONE         raise
+    113                        STALE_EPOCH        raise, for a member with an epoch (KIP-848)
+    anything else              RAISE
 
-A member with an epoch (KIP-848) asks each time under its newest one. If the coordinator calls that stale, a commit
-fails, but for `commit_newest`, which waits until a heartbeat brings the newest and is built anew.
+A partition without an answer is retried. The first partition with a code that raises ends the commit; UNAUTHORIZED is
+raised after all other partitions are read.
 
-One OffsetCommit: what is asked, and what each answer means.
+`OffsetCommitter.commit` retries with a backoff until every offset is stored; the caller sets the timeout. Each attempt
+sends what is left, with the current identity of the member. With `retry=False` it raises CommitFailedError with
+`retriable` instead.
 
-    code                               meaning
-    0                                  stored
-    3, 14, 100, or no answer           again
-    7, 15, 16                          again, at another coordinator
-    22, 25, 27, 82                     the group does not count us in any more: the membership decides
-    69                                 the group is gone
-    113                                a member with an epoch has missed that it moved on: the caller decides
-    29                                 not authorized for the topic; all of them are named
-    anything else                      refused
-
-The first partition that is refused decides; topics without authorization are reported when nothing worse came.
-
-What storing offsets and reading them share: topic ids for the question, and what an answer asks for.
-
-Why something must be asked again, in words: the codes that came, and what each came for.
+`commit_newest` also retries after STALE_EPOCH: it waits until a heartbeat has brought the newest epoch, and commits the
+offsets that are current then.
 """
 
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -62,11 +59,11 @@ logger = get_logger("kclient.commit")
 
 
 def describe_failures(again: Mapping[TopicPartition, int], left: Iterable[TopicPartition]) -> str:
-    """Each code of `again`, in the order in which they came; what is `left` without one was not answered."""
-    told: dict[int | None, list[TopicPartition]] = {}
+    """Return the codes of `again` with their partitions, and the partitions of `left` without an answer."""
+    by_code: dict[int | None, list[TopicPartition]] = {}
     for partition in (*again, *(tp for tp in left if tp not in again)):
-        told.setdefault(again.get(partition), []).append(partition)
-    reasons = (f"{_code_name(code)} for {format_partitions(some)}" for code, some in told.items())
+        by_code.setdefault(again.get(partition), []).append(partition)
+    reasons = (f"{_code_name(code)} for {format_partitions(some)}" for code, some in by_code.items())
     return f"the coordinator answered {'; '.join(reasons)}"
 
 
@@ -74,41 +71,57 @@ def _code_name(code: int | None) -> str:
     return "nothing" if code is None else f"{codes.error(code).name} ({code})"
 
 
-TOPIC_IDS_SINCE: Final = 10
+TOPIC_IDS_SINCE: Final = 10  # Kafka 4.1, KIP-848: topic ids instead of names
 IN_KAFKA_SINCE: Final = 1
 IN_ZOOKEEPER: Final = (
     "Offsets cannot be stored in Kafka: version 0 of OffsetCommit, from before Kafka 0.8.2, kept them in ZooKeeper, "
     "where no group finds them, and kclient does not use it."
 )
 
-RETRIABLE: Final = (
-    codes.UNKNOWN_TOPIC_OR_PARTITION,
-    codes.COORDINATOR_LOAD_IN_PROGRESS,
-    codes.UNKNOWN_TOPIC_ID,
-)
-COORDINATOR_MOVED: Final = (
-    codes.REQUEST_TIMED_OUT,
-    codes.COORDINATOR_NOT_AVAILABLE,
-    codes.NOT_COORDINATOR,
-)
-NO_MEMBER: Final = (
-    codes.ILLEGAL_GENERATION,
-    codes.UNKNOWN_MEMBER_ID,
-    codes.REBALANCE_IN_PROGRESS,
-    codes.FENCED_INSTANCE_ID,
-)
+
+class CommitAction(enum.Enum):
+    """What the client does about the error code of a partition."""
+
+    STORED = "stored"
+    RETRY = "retry"
+    UPDATE_METADATA = "update metadata"
+    FIND_COORDINATOR = "find coordinator"
+    UNAUTHORIZED = "unauthorized"
+    NOT_A_MEMBER = "not a member"
+    GROUP_GONE = "group gone"
+    STALE_EPOCH = "stale epoch"
+    RAISE = "raise"
+
+
+COMMIT_ACTIONS: Final[Mapping[int, CommitAction]] = {
+    codes.NONE: CommitAction.STORED,
+    codes.COORDINATOR_LOAD_IN_PROGRESS: CommitAction.RETRY,
+    codes.UNKNOWN_TOPIC_OR_PARTITION: CommitAction.UPDATE_METADATA,
+    codes.UNKNOWN_TOPIC_ID: CommitAction.UPDATE_METADATA,
+    codes.REQUEST_TIMED_OUT: CommitAction.FIND_COORDINATOR,
+    codes.COORDINATOR_NOT_AVAILABLE: CommitAction.FIND_COORDINATOR,
+    codes.NOT_COORDINATOR: CommitAction.FIND_COORDINATOR,
+    codes.TOPIC_AUTHORIZATION_FAILED: CommitAction.UNAUTHORIZED,
+    codes.ILLEGAL_GENERATION: CommitAction.NOT_A_MEMBER,
+    codes.UNKNOWN_MEMBER_ID: CommitAction.NOT_A_MEMBER,
+    codes.REBALANCE_IN_PROGRESS: CommitAction.NOT_A_MEMBER,
+    codes.FENCED_INSTANCE_ID: CommitAction.NOT_A_MEMBER,
+    codes.GROUP_ID_NOT_FOUND: CommitAction.GROUP_GONE,
+    codes.STALE_MEMBER_EPOCH: CommitAction.STALE_EPOCH,
+}
+RETRIED: Final = (CommitAction.RETRY, CommitAction.UPDATE_METADATA, CommitAction.FIND_COORDINATOR)
 
 
 @attrs.define
 class OffsetCommitResult:
-    """What became of the offsets: `left` was not stored. At most one of the refusals, the last four, is set.
+    """The decoded answer: `left` was not stored. At most one of the last four fields is set.
 
-    `again` are the codes of those that may be tried again; what is left without a code was not answered.
+    `again` has the codes of the partitions to retry; a partition of `left` without a code was not answered.
     """
 
     left: dict[TopicPartition, OffsetAndMetadata]
     again: dict[TopicPartition, int] = attrs.field(factory=dict)
-    coordinator_moved: int | None = None  # the code that said so
+    coordinator_moved: int | None = None  # the code of FIND_COORDINATOR, if it came
     stale_topics: bool = False
     no_member: int | None = None
     group_gone: bool = False
@@ -117,18 +130,18 @@ class OffsetCommitResult:
 
     @property
     def why_left(self) -> str:
-        """The codes that came, and the partitions that each came for."""
+        """The error codes, each with its partitions."""
         return describe_failures(self.again, self.left)
 
     @property
     def unknown(self) -> frozenset[TopicPartition]:
-        """The partitions that the coordinator says do not exist."""
+        """The partitions that the coordinator answered UNKNOWN_TOPIC_OR_PARTITION for."""
         return frozenset(tp for tp, code in self.again.items() if code == codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 @attrs.frozen
 class OffsetCommitAttempt:
-    """Offsets to store under one identity; `topic_ids` is None unless the ids of all topics are known."""
+    """One OffsetCommit under one identity; `topic_ids` is None unless the ids of all topics are known."""
 
     group_id: str
     identity: Identity
@@ -136,7 +149,7 @@ class OffsetCommitAttempt:
     topic_ids: Mapping[str, bytes] | None
 
     def form(self) -> VersionedRequest:
-        """The request, the same for all versions that can say it."""
+        """Return the request with its versions."""
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in self.offsets.items():
             entry = OffsetCommitRequestPartition(
@@ -165,22 +178,24 @@ class OffsetCommitAttempt:
         )
 
     def read(self, response: OffsetCommitResponse) -> OffsetCommitResult:
-        """Judge the answer, partition by partition in its order; what it leaves out was not stored."""
-        answer = OffsetCommitResult(left=dict(self.offsets))
+        """Decode the answer, partition by partition in its order."""
+        result = OffsetCommitResult(left=dict(self.offsets))
         unauthorized: list[str] = []
         for partition, code in self._codes(response):
-            if code == codes.NONE:
-                answer.left.pop(partition, None)
-            elif code == codes.TOPIC_AUTHORIZATION_FAILED:
+            action = COMMIT_ACTIONS.get(code, CommitAction.RAISE)
+            if action is CommitAction.STORED:
+                result.left.pop(partition, None)
+            elif action is CommitAction.UNAUTHORIZED:
                 unauthorized.append(partition.topic)
-            elif not self._again(answer, partition, code):
-                self._refuse(answer, partition, code)
-                return answer
+            elif action in RETRIED:
+                self._retry(result, action, partition, code)
+            else:
+                self._refuse(result, action, partition, code)
+                return result
         if unauthorized:
-            answer.error = broker_error(
-                codes.TOPIC_AUTHORIZATION_FAILED, self._doing, topics=dict.fromkeys(unauthorized)
-            )
-        return answer
+            topics = dict.fromkeys(unauthorized)
+            result.error = broker_error(codes.TOPIC_AUTHORIZATION_FAILED, self._doing, topics=topics)
+        return result
 
     def _lowest(self) -> int:
         if self.identity.by_epoch:
@@ -192,7 +207,7 @@ class OffsetCommitAttempt:
         return f"Committing offsets of group {self.group_id}"
 
     def _codes(self, response: OffsetCommitResponse) -> Sequence[tuple[TopicPartition, int]]:
-        """The error code of every partition that was asked for."""
+        """Return the error code of every partition in the answer that is in the request."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
         answered = [
             (TopicPartition(names.get(topic.topic_id, topic.name), entry.partition_index), entry.error_code)
@@ -201,29 +216,31 @@ class OffsetCommitAttempt:
         ]
         return [(partition, code) for partition, code in answered if partition in self.offsets]
 
-    def _again(self, answer: OffsetCommitResult, partition: TopicPartition, code: int) -> bool:
-        """Whether the partition may be tried again; notes what must happen before."""
-        if code in COORDINATOR_MOVED:
-            answer.coordinator_moved = code
-        elif code in RETRIABLE:
-            answer.stale_topics |= code != codes.COORDINATOR_LOAD_IN_PROGRESS
-        else:
-            return False
-        answer.again[partition] = code
-        return True
+    @staticmethod
+    def _retry(
+        result: OffsetCommitResult, action: CommitAction, partition: TopicPartition, code: int
+    ) -> None:
+        """Record a partition to retry, and what must happen before."""
+        result.again[partition] = code
+        if action is CommitAction.FIND_COORDINATOR:
+            result.coordinator_moved = code
+        elif action is CommitAction.UPDATE_METADATA:
+            result.stale_topics = True
 
-    def _refuse(self, answer: OffsetCommitResult, partition: TopicPartition, code: int) -> None:
-        if code in NO_MEMBER:
-            answer.no_member = code
-        elif code == codes.GROUP_ID_NOT_FOUND:
-            answer.group_gone = True
-        elif code == codes.STALE_MEMBER_EPOCH and self.identity.by_epoch:
-            answer.stale_epoch = True
+    def _refuse(
+        self, result: OffsetCommitResult, action: CommitAction, partition: TopicPartition, code: int
+    ) -> None:
+        """Record a code that ends the commit."""
+        if action is CommitAction.NOT_A_MEMBER:
+            result.no_member = code
+        elif action is CommitAction.GROUP_GONE:
+            result.group_gone = True
+        elif action is CommitAction.STALE_EPOCH and self.identity.by_epoch:
+            result.stale_epoch = True
         else:
-            doing = (
-                self._doing if code == codes.GROUP_AUTHORIZATION_FAILED else f"{self._doing} for {partition}"
-            )
-            answer.error = broker_error(code, doing, group=self.group_id, retriable=False)
+            of_group = code == codes.GROUP_AUTHORIZATION_FAILED
+            doing = self._doing if of_group else f"{self._doing} for {partition}"
+            result.error = broker_error(code, doing, group=self.group_id, retriable=False)
 
 
 TopicIds = Mapping[TopicPartition, bytes | None]
@@ -231,13 +248,13 @@ OnRetry = Callable[[str], None]
 
 
 def ignore_retry(why: str) -> None:
-    """Whoever waits does not ask why it takes so long."""
+    """Do nothing on a retry."""
 
 
 def ids_by_name(metadata: MetadataCache, partitions: TopicIds) -> Mapping[str, bytes] | None:
-    """The id of each topic, as the partition has it or as it is known now.
+    """Return the id of each topic: the given one, else that of metadata.
 
-    None if one is unknown: then only versions without ids can be used.
+    Return None if one is unknown: then only versions with topic names can be used.
     """
     ids: dict[str, bytes] = {}
     for partition, known in partitions.items():
@@ -249,7 +266,7 @@ def ids_by_name(metadata: MetadataCache, partitions: TopicIds) -> Mapping[str, b
 
 
 class OffsetResult(Protocol):
-    """What OffsetCommitResult and OffsetFetchResult have in common."""
+    """The fields that OffsetCommitResult and OffsetFetchResult share."""
 
     coordinator_moved: int | None
     stale_topics: bool
@@ -257,7 +274,7 @@ class OffsetResult(Protocol):
 
 
 def follow_up(coordinator: Coordinator, answer: OffsetResult) -> None:
-    """What an answer asks for beyond trying again. Raises its error."""
+    """Mark the coordinator unknown or request metadata as a result requires, then raise its error if it has one."""
     if answer.coordinator_moved is not None:
         code = error_code(answer.coordinator_moved)
         coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
@@ -269,34 +286,66 @@ def follow_up(coordinator: Coordinator, answer: OffsetResult) -> None:
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 Refused = Callable[[int, Identity], KclientError]
-WaitForTurn = Callable[[], Awaitable[None]]
+BeforeSend = Callable[[], Awaitable[None]]
 GiveUp = Callable[[], bool]
 
 
 async def no_wait() -> None:
-    """Whoever commits waits for nobody."""
+    """Send immediately."""
 
 
 def never_give_up() -> bool:
-    """Whoever commits tries until the caller's timeout."""
+    """Retry until the caller's timeout."""
     return False
 
 
 @attrs.frozen
 class CommitOrigin:
-    """Under which name a commit was asked for, and which of its partitions were assigned then."""
+    """The identity under which a commit was requested, and those of its partitions that were assigned then."""
 
     identity: Identity
     assigned: frozenset[TopicPartition]
 
 
+@attrs.define
+class PendingCommit:
+    """The state of one commit across its attempts.
+
+    `left` is not stored yet; `replaced` was removed from it because the topic was deleted and recreated. `topic_ids`
+    are the topics that the offsets belong to, `unknown` the partitions that the coordinator did not know at the last
+    attempt. `origin` is None until the first attempt, unless the caller has set it.
+    """
+
+    left: dict[TopicPartition, OffsetAndMetadata]
+    topic_ids: TopicIds
+    origin: CommitOrigin | None
+    replaced: dict[TopicPartition, OffsetAndMetadata] = attrs.field(factory=dict)
+    unknown: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def uncommitted(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The offsets that are not stored."""
+        return self.left | self.replaced
+
+    def drop_replaced(self, metadata: MetadataCache) -> bool:
+        """Move the offsets of recreated topics to `replaced`; return whether others are left.
+
+        Without this, an offset of the old topic would become the committed offset of the new one.
+        """
+        for partition in list(self.left):
+            before, now = self.topic_ids[partition], metadata.topic_id(partition.topic)
+            if before is not None and now not in (None, before):
+                self.replaced[partition] = self.left.pop(partition)
+        return bool(self.left)
+
+
 class OffsetCommitter:
     """Commits of one group.
 
-    `identity` says under which generation and member id to commit, or raises CommitFailedError; without membership it
-    is `Identity`. `refused` is told that the coordinator does not count that identity in any more (22, 25, 27, 82),
-    and returns the error for the user, as `Membership.commit_refused` does. `topic_id_of` says of which topic an offset
-    of a partition speaks, None where nobody knows; `is_assigned`, whether a partition is ours now.
+    `identity` returns the identity to commit with, or raises CommitFailedError; without membership it is `Identity`.
+    `refused` is called with 22, 25, 27 or 82 and the identity that was sent; it returns the error for the user, as
+    `Membership.commit_refused` does. `topic_id_of` returns the id of the topic that an offset belongs to, None if it
+    is unknown; `is_assigned`, whether a partition is assigned now.
     """
 
     def __init__(
@@ -316,11 +365,11 @@ class OffsetCommitter:
         self._config = config
         self._runtime = runtime
         self._identity = identity
-        self._refused = refused or self._occupied
+        self._refused = refused or self._refused_without_membership
         self._metrics = metrics or CoordinatorMetrics(Registry())
 
-    def ask(self, offsets: Offsets) -> CommitOrigin:
-        """Who asks for a commit that must wait: what is not theirs any more then is not stored.
+    def origin(self, offsets: Offsets) -> CommitOrigin:
+        """Return the origin of a commit that is sent later: it fails if its partitions are revoked before that.
 
         Raises CommitFailedError, and what the membership's `commit_identity` raises.
         """
@@ -335,117 +384,145 @@ class OffsetCommitter:
         offsets: Offsets,
         *,
         retry: bool,
-        turn: WaitForTurn = no_wait,
-        asked: CommitOrigin | None = None,
+        before_send: BeforeSend = no_wait,
+        origin: CommitOrigin | None = None,
         give_up: GiveUp = never_give_up,
-        tell: OnRetry = ignore_retry,
+        on_retry: OnRetry = ignore_retry,
     ) -> Offsets:
-        """Store offsets, each the next one to consume, and return them. Nothing is sent for an empty mapping.
+        """Store offsets, each that of the next record to consume, and return them. An empty mapping sends nothing.
 
-        `asked` says who asked for it, if that was not now. With `retry` what passes by itself is tried again until the
-        caller's timeout, or until `give_up` says so; `tell` hears why each try failed. Without it `turn`
-        is awaited once the coordinator is connected, and then the request goes out before anything else can.
+        retry        retry after temporary failures, until the caller's timeout or until `give_up()` is true
+        before_send  without `retry`: awaited while the coordinator is connected; the request is sent directly after it
+        origin       the result of `origin()` at the time of the call, if the commit has waited since
+        on_retry     called with the reason of each failed attempt
 
         Raises CommitFailedError, TopicAuthorizationError, GroupAuthorizationError, BrokerError, UnknownTopicError for a
         partition that its topic does not have, ArgumentError for a negative offset.
         """
-        left = dict(offsets)
-        _check(left)
-        topics = {partition: self._topic_id_of(partition, at.offset) for partition, at in left.items()}
+        _require_not_negative(offsets)
+        pending, metadata = self._begin(offsets, origin), self._coordinator.cluster.metadata
         backoff = Backoff.for_retries(self._config, self._runtime)
-        replaced: dict[TopicPartition, OffsetAndMetadata] = {}
-        unknown: frozenset[TopicPartition] = frozenset()
-        self._learn_epochs(self._of_living_topics(left, topics, replaced))
-        while left := self._of_living_topics(left, topics, replaced):
+        while pending.drop_replaced(metadata):
             try:
-                asked = self.ask(left) if asked is None else self._still(asked, left)
-                answer = await self._commit_once(left, topics, asked, None if retry else turn)
+                why = await self._attempt(pending, None if retry else before_send)
             except CommitFailedError as exc:
-                exc.uncommitted = left | replaced
+                exc.uncommitted = pending.uncommitted
                 raise
             except KclientError as exc:
                 if not exc.retriable:
                     raise
                 if not retry or give_up():
-                    raise self._not_retried(exc.text, left | replaced) from exc
+                    raise self._not_retried(exc.text, pending) from exc
                 why = exc.text
-            else:
-                if not (left := answer.left):
-                    continue
-                why = answer.why_left
-                if not retry:
-                    raise self._not_retried(why, left | replaced)
-                before, unknown = unknown, answer.unknown
-                await self._check_partitions(before & unknown)
-            tell(why)
-            logger.debug("group %s: offsets not stored yet: %s", self._coordinator.group_id, why)
-            await asyncio.sleep(backoff.next())
-        if replaced:
-            why = f"{', '.join(map(str, replaced))} belonged to a topic that was deleted and created again"
-            raise commit_failed("topic_replaced", self._coordinator.group_id, why, replaced)
+            if why:
+                on_retry(why)
+                logger.debug("group %s: offsets not stored yet: %s", self._coordinator.group_id, why)
+                await asyncio.sleep(backoff.next())
+        if pending.replaced:
+            raise self._topic_replaced(pending)
         return offsets
 
     async def commit_newest(
-        self, newest: Callable[[], Offsets], give_up: GiveUp = never_give_up, tell: OnRetry = ignore_retry
+        self, newest: Callable[[], Offsets], give_up: GiveUp = never_give_up, on_retry: OnRetry = ignore_retry
     ) -> Offsets:
-        """Store what `newest` gives; where the epoch was stale, what it gives once a heartbeat has brought the newest.
+        """Store what `newest` returns; after STALE_EPOCH, wait for the newest epoch and store what it returns then.
 
-        Returns what was stored. The caller bounds it. Raises what `commit` raises, and so when there is no epoch more.
+        Return what was stored. The caller sets the timeout. Raises what `commit` raises, also if the membership ends
+        while it waits.
         """
         while offsets := newest():
             identity = self._identity()
             try:
-                return await self.commit(offsets, retry=True, give_up=give_up, tell=tell)
+                return await self.commit(offsets, retry=True, give_up=give_up, on_retry=on_retry)
             except CommitFailedError as exc:
                 if exc.reason != "stale_epoch" or give_up():
                     raise
-                tell(exc.text)
-            await self._newer_than(identity)
+                on_retry(exc.text)
+            await self._wait_for_newer_epoch(identity)
         return offsets
 
-    async def _newer_than(self, stale: Identity) -> None:
-        """Whoever calls an epoch stale has given a newer one, in an answer that is under way or was lost."""
+    async def _wait_for_newer_epoch(self, stale: Identity) -> None:
+        """Wait for a heartbeat answer: the coordinator has a newer epoch, in an answer in flight or in the next one."""
         backoff = Backoff.for_retries(self._config, self._runtime)
         while True:
             await asyncio.sleep(backoff.next())
             if self._identity().newer_than(stale):
                 return
 
-    # --- one try
+    # --- one attempt
 
-    async def _commit_once(
-        self, offsets: Offsets, topics: TopicIds, asked: CommitOrigin, turn: WaitForTurn | None
+    def _begin(self, offsets: Offsets, origin: CommitOrigin | None) -> PendingCommit:
+        """Return the state before the first attempt; learn the leader epochs of the offsets.
+
+        Only of topics that still exist: an epoch of a deleted topic would hide the leader of the recreated one.
+        """
+        topic_ids = {partition: self._topic_id_of(partition, at.offset) for partition, at in offsets.items()}
+        pending = PendingCommit(dict(offsets), topic_ids, origin)
+        cluster = self._coordinator.cluster
+        pending.drop_replaced(cluster.metadata)
+        for partition, offset in pending.left.items():
+            cluster.saw_leader_epoch(partition, offset.leader_epoch)
+        return pending
+
+    async def _attempt(self, pending: PendingCommit, before_send: BeforeSend | None) -> str:
+        """Send OffsetCommit once; return why offsets are left, "" if none are.
+
+        Without `before_send` the commit is retried; with it, offsets that are left raise CommitFailedError.
+        """
+        if pending.origin is None:
+            pending.origin = self.origin(pending.left)
+        else:
+            self._identity_since(pending.origin, pending.left)
+        result = await self._send(pending, pending.origin, before_send)
+        pending.left = result.left
+        if not pending.left:
+            return ""
+        if before_send is not None:
+            raise self._not_retried(result.why_left, pending)
+        unknown_twice = pending.unknown & result.unknown
+        pending.unknown = result.unknown
+        await self._check_partitions(unknown_twice)
+        return result.why_left
+
+    async def _send(
+        self, pending: PendingCommit, origin: CommitOrigin, before_send: BeforeSend | None
     ) -> OffsetCommitResult:
-        """One OffsetCommit; what the answer leaves was not stored and may be tried again."""
+        """Send one OffsetCommit and return the decoded answer. Raises the errors that it holds."""
         coordinator = self._coordinator
-        await (coordinator.lookup() if turn is None else self._reach(turn))
-        identity = self._identity_since(asked, offsets)
-        question = OffsetCommitAttempt(coordinator.group_id, identity, offsets, self._ids(topics, offsets))
+        await (coordinator.lookup() if before_send is None else self._connect(before_send))
+        # The lookup takes time: the membership may have ended, or given partitions up, meanwhile.
+        identity = self._identity_since(origin, pending.left)
+        topic_ids = {partition: pending.topic_ids[partition] for partition in pending.left}
+        ids = ids_by_name(coordinator.cluster.metadata, topic_ids)
+        attempt = OffsetCommitAttempt(coordinator.group_id, identity, pending.left, ids)
         sent = self._metrics.now()
-        answer = question.read(await coordinator.request(OffsetCommitResponse, question.form()))
-        if answer.no_member is not None:
-            raise self._refused(answer.no_member, identity)
-        if answer.group_gone:
+        result = attempt.read(await coordinator.request(OffsetCommitResponse, attempt.form()))
+        if result.no_member is not None:
+            raise self._refused(result.no_member, identity)
+        if result.group_gone:
             raise commit_failed("group_gone", coordinator.group_id, "the coordinator does not know the group")
-        if answer.stale_epoch:
+        if result.stale_epoch:
             why = f"member epoch {identity.generation_id} is not the newest (STALE_MEMBER_EPOCH)"
             raise commit_failed("stale_epoch", coordinator.group_id, why)
-        follow_up(coordinator, answer)
-        if not answer.left:
+        follow_up(coordinator, result)
+        if not result.left:
             self._metrics.committed(sent)
-        return answer
+        return result
 
-    async def _reach(self, turn: WaitForTurn) -> None:
-        """Be connected when our turn has come. Raises KclientError."""
+    async def _connect(self, before_send: BeforeSend) -> None:
+        """Connect, await `before_send`, and require that the connection is still there. Raises KclientError.
+
+        Without a connection the request would wait for one, and a later commit could overtake it.
+        """
         await self._coordinator.connect()
-        await turn()
+        await before_send()
         self._coordinator.require_connection()
 
     async def _check_partitions(self, unknown: Iterable[TopicPartition]) -> None:
         """Raise UnknownTopicError for a partition that its topic does not have: no retry would store its offset.
 
-        `unknown` are those that the coordinator did not know twice. A topic without an answer, or one that does not
-        exist, may be about to be created: its commit is tried again.
+        `unknown` are the partitions that the coordinator did not know in two attempts. The commit for a topic that is
+        unknown itself is retried: the topic may be about to be created.
         """
         counts = await self._partition_counts({tp.topic for tp in unknown})
         for topic, count in counts.items():
@@ -459,7 +536,7 @@ class OffsetCommitter:
                 )
 
     async def _partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        """How many partitions a broker says that each topic has, in one request; without topics that do not exist."""
+        """Request the partition counts of topics from a broker; topics that do not exist are left out."""
         names = sorted(topics)
         if not names:
             return {}
@@ -473,60 +550,38 @@ class OffsetCommitter:
         found = (one for one in answer.topics if one.partitions and not one.error_code)
         return {one.name: len(one.partitions) for one in found if one.name}
 
-    # --- small parts
+    def _identity_since(self, origin: CommitOrigin, offsets: Offsets) -> Identity:
+        """Return the current identity. Raises CommitFailedError if the member may no longer commit these offsets.
 
-    def _of_living_topics(
-        self, offsets: Offsets, topics: TopicIds, replaced: dict[TopicPartition, OffsetAndMetadata]
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What means something still; offsets of topics that were created anew go to `replaced`."""
-        left = dict(offsets)
-        for partition in offsets:
-            before, now = topics[partition], self._coordinator.cluster.metadata.topic_id(partition.topic)
-            if before is not None and now not in (None, before):
-                replaced[partition] = left.pop(partition)
-        return left
-
-    def _still(self, asked: CommitOrigin, offsets: Offsets) -> CommitOrigin:
-        self._identity_since(asked, offsets)
-        return asked
-
-    def _identity_since(self, asked: CommitOrigin, offsets: Offsets) -> Identity:
-        """Who we are. Raises CommitFailedError if we may not commit, or not any more what was asked for.
-
-        In a newer generation the partitions may be another member's, who has committed more. A newer member epoch
-        leaves them with us, unless they were given up meanwhile.
+        In a newer generation another member may own the partitions, and may have committed larger offsets. In a newer
+        member epoch this member still owns them, unless they were revoked meanwhile.
         """
         identity = self._identity()
-        if identity == asked.identity:
+        if identity == origin.identity:
             return identity
-        given_up = any(tp in asked.assigned and not self._is_assigned(tp) for tp in offsets)
-        if given_up or not identity.continues(asked.identity):
+        revoked = any(tp in origin.assigned and not self._is_assigned(tp) for tp in offsets)
+        if revoked or not identity.continues(origin.identity):
             group_id = self._coordinator.group_id
             raise commit_failed("rebalancing", group_id, "the group has rebalanced since it was asked for")
         return identity
 
-    def _learn_epochs(self, offsets: Offsets) -> None:
-        """A newer leader epoch than metadata knows: of a topic that is gone it would keep the new one's leader away."""
-        cluster = self._coordinator.cluster
-        for partition, offset in offsets.items():
-            cluster.saw_leader_epoch(partition, offset.leader_epoch)
+    def _not_retried(self, why: str, pending: PendingCommit) -> CommitFailedError:
+        return commit_failed("retriable", self._coordinator.group_id, why, pending.uncommitted)
 
-    def _ids(self, topics: TopicIds, offsets: Offsets) -> Mapping[str, bytes] | None:
-        """The id of each topic that positions belong to; where nobody knows that, of the one that exists."""
-        return ids_by_name(self._coordinator.cluster.metadata, {tp: topics[tp] for tp in offsets})
+    def _topic_replaced(self, pending: PendingCommit) -> CommitFailedError:
+        partitions = ", ".join(map(str, pending.replaced))
+        why = f"{partitions} belonged to a topic that was deleted and created again"
+        return commit_failed("topic_replaced", self._coordinator.group_id, why, pending.replaced)
 
-    def _not_retried(self, why: str, left: Offsets) -> CommitFailedError:
-        return commit_failed("retriable", self._coordinator.group_id, why, left)
-
-    def _occupied(self, code: int, identity: Identity) -> KclientError:
-        """The refusal of a commit from outside of the group."""
+    def _refused_without_membership(self, code: int, identity: Identity) -> KclientError:
+        """Return the error for a refused commit of a consumer that is not a member of the group."""
         known = error_code(code)
         why = f"the coordinator answered {known.name} ({code})"
         return commit_failed("occupied", self._coordinator.group_id, why)
 
 
-def _check(offsets: Offsets) -> None:
-    """Raises ArgumentError."""
+def _require_not_negative(offsets: Offsets) -> None:
+    """Raise ArgumentError for a negative offset."""
     for partition, offset in offsets.items():
         if offset.offset < 0:
             raise ArgumentError(

@@ -375,9 +375,9 @@ def test_a_commit_in_turn_is_sent_after_its_turn_and_before_anything_else_can_be
             order.append("second")
 
         first = asyncio.create_task(
-            asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn_of_first)
+            asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False, before_send=turn_of_first)
         )
-        await asking.commits.commit({F0: OffsetAndMetadata(6)}, retry=False, turn=turn_of_second)
+        await asking.commits.commit({F0: OffsetAndMetadata(6)}, retry=False, before_send=turn_of_second)
         await first
 
     answers = [On("OffsetCommitRequest", stored({F0: 0})) for _ in range(2)]
@@ -396,7 +396,7 @@ def test_a_commit_whose_connection_is_gone_when_its_turn_comes_is_not_sent() -> 
             asking.coordinator.mark_unknown("the test says so")
 
         with pytest.raises(CommitFailedError) as failed:
-            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False, turn=turn)
+            await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=False, before_send=turn)
         assert failed.value.retriable
         assert failed.value.uncommitted == {F0: OffsetAndMetadata(5)}
 

@@ -36,10 +36,10 @@ def errors_swallowed(patch: Patch) -> None:
 
     async def auto_commit(self: CommitManager, offsets: Any, place: Any) -> None:
         try:
-            await self._store(self._commits.commit(offsets, retry=False, turn=place.turn))
+            await self._store(self._committer.commit(offsets, retry=False, before_send=place.wait_to_send))
         finally:
             self._auto_in_flight = False
-            place.over()
+            place.finish()
 
     patch.put(CommitManager, "_auto_commit", auto_commit)
     patch.put(BackgroundTasks, "_keep", lambda self, name, task: None)
