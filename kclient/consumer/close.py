@@ -75,7 +75,7 @@ async def close(
         await polls.wait_until_left(before_leaving(deadline, now) - now)
         running = core.running
         if running:  # the fetch sessions of 2 end beside all steps of the group
-            ended = core.tasks.spawn("ending of fetch sessions", core.fetcher.end_sessions(deadline))
+            ended = core.tasks.spawn("ending of fetch sessions", core.fetcher.close_sessions(deadline))
         first_error = await _leave_group(core, deadline, running=running, clean=clean, leave=leave)  # 2 to 8
         if running:
             await asyncio.wait({ended})

@@ -193,11 +193,11 @@ def _bytes_of(core: ConsumerCore, tp: TopicPartition) -> int:
 
 
 def _not_fetched_yet(core: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
-    standing, now = core.fetcher.standing(tp), core.runtime.now()
-    if standing.node_id is None:
+    status, now = core.fetcher.status(tp), core.runtime.now()
+    if status.node_id is None:
         return f"waiting for a leader: {_leader_unknown(core, tp)}"
-    node = f"node {standing.node_id}" + (" (the preferred replica)" if standing.is_preferred else "")
-    doing = _being_fetched(core, standing, state, node, now)
+    node = f"node {status.node_id}" + (" (the preferred replica)" if status.is_preferred else "")
+    doing = _being_fetched(core, status, state, node, now)
     if (end := _at_the_end(core, tp, state, held)) is not None:
         return f"{end}; {doing}"
     return doing
@@ -233,22 +233,22 @@ def _is_held(core: ConsumerCore, state: PartitionState) -> bool:
 
 
 def _being_fetched(
-    core: ConsumerCore, standing: FetchStatus, state: PartitionState, node: str, now: float
+    core: ConsumerCore, status: FetchStatus, state: PartitionState, node: str, now: float
 ) -> str:
-    if standing.asked_at is not None:
-        return f"a Fetch is in flight to {node} for {now - standing.asked_at:.1f} s"
-    if standing.retry_at is not None:
-        why = standing.trouble
+    if status.sent_at is not None:
+        return f"a Fetch is in flight to {node} for {now - status.sent_at:.1f} s"
+    if status.retry_at is not None:
+        why = status.last_error
         if isinstance(why, int):
             why = f"it answered {error(why).name} ({why})" if why else "its answer led nowhere"
-        return f"backing off, {node} is asked again in {standing.retry_at - now:.1f} s: {why}"
-    if standing.no_room:
+        return f"backing off, {node} is asked again in {status.retry_at - now:.1f} s: {why}"
+    if status.buffer_full:
         return (
             f"buffer full: {core.buffer.bytes_used} of {core.config.buffer_memory_bytes} bytes "
             "(buffer_memory_bytes) are in use; poll() makes room"
         )
-    if standing.drains_first is not None:
-        return f"{node} is asked when poll() has taken what is buffered of {standing.drains_first}"
+    if status.backpressured_by is not None:
+        return f"{node} is asked when poll() has taken what is buffered of {status.backpressured_by}"
     offset = state.position.offset if state.position is not None else "?"
     return f"about to be fetched from {node} at offset {offset}"
 

@@ -1,12 +1,12 @@
-"""A Fetch on the wire: from wanted partitions to the request.
+"""Fetch requests to one node: the state between them, one request and its response, closing the session.
 
-Topics go by id (version 13 and later) only if every topic of the request has one, else by name (version 12 at most).
+Topics go by id (version 13 and later) only if every topic of the request has one, else by name (up to version 12).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
@@ -14,86 +14,101 @@ import attrs
 
 from kclient.config import Config
 from kclient.errors import KclientError
-from kclient.fetch.session import FetchRequestData, FetchSession, PartitionFetch
+from kclient.fetch.session import FetchRequestData, FetchSession, PartitionFetch, PartitionFetches
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kclient.generated.fetch_response import FetchResponse
 from kclient.log import TRACE, get_logger
 from kclient.network.backoff import Backoff
 from kclient.protocol.errors import error
 from kclient.protocol.primitives import ZERO_UUID
-from kclient.types import TopicPartition
+from kclient.types import IsolationLevel, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
 
 logger = get_logger("kclient.fetch")
 
-LAST_VERSION_BY_NAME = 12
+LAST_VERSION_BY_NAME: Final = 12
+FIRST_VERSION_WITH_DIVERGING_EPOCH: Final = 12
+CLOSE_SESSION_TIMEOUT: Final = 0.75  # seconds; enough for one request and, where needed, one new connection
 
 
-def build_request(step: FetchRequestData, max_bytes: int, config: Config) -> FetchRequest:
-    """The request of one step of a session. The order of partitions is kept: it is the order of service (KIP-74)."""
-    topics: list[FetchTopic] = []
-    for one in step.to_send:
-        if not topics or topics[-1].topic != one.tp.topic:
-            topics.append(topic_entry(one))
-        topics[-1].partitions.append(partition_entry(one, config.max_partition_fetch_bytes))
-    return FetchRequest(
+# --- the message -------------------------------------------------------------------------------------
+
+
+def build_request(data: FetchRequestData, max_bytes: int, config: Config) -> FetchRequest:
+    """Return the Fetch of a consumer with this configuration."""
+    return fetch_request(
+        data,
+        isolation_level=config.isolation,
         max_wait_ms=config.fetch_max_wait_ms,
         min_bytes=config.fetch_min_bytes,
         max_bytes=max_bytes,
-        isolation_level=int(config.isolation),
-        session_id=step.session_id,
-        session_epoch=step.epoch,
-        topics=topics,
-        forgotten_topics_data=_forgotten(step),
+        partition_max_bytes=config.max_partition_fetch_bytes,
         rack_id=config.client_rack,
     )
 
 
-def topic_entry(one: PartitionFetch) -> FetchTopic:
-    """The topic of a partition, without partitions."""
-    return FetchTopic(topic=one.tp.topic, topic_id=one.topic_id or ZERO_UUID)
+def fetch_request(
+    data: FetchRequestData,
+    *,
+    isolation_level: IsolationLevel,
+    max_bytes: int,
+    partition_max_bytes: int,
+    max_wait_ms: int = 0,
+    min_bytes: int = 0,
+    rack_id: str = "",
+) -> FetchRequest:
+    """Return a Fetch with the partitions in the given order, which is the order of service (KIP-74)."""
+    topics: list[FetchTopic] = []
+    for entry in data.to_send:
+        # The same topic may come twice: merging its partitions would change the order of service.
+        if not topics or topics[-1].topic != entry.tp.topic:
+            topics.append(FetchTopic(topic=entry.tp.topic, topic_id=entry.topic_id or ZERO_UUID))
+        topics[-1].partitions.append(_partition(entry, partition_max_bytes))
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=int(isolation_level),
+        session_id=data.session_id,
+        session_epoch=data.epoch,
+        topics=topics,
+        forgotten_topics_data=_forgotten_topics(data.to_forget),
+        rack_id=rack_id,
+    )
 
 
-def partition_entry(one: PartitionFetch, max_bytes: int) -> FetchPartition:
-    """What a request says of one partition."""
+def _partition(entry: PartitionFetch, max_bytes: int) -> FetchPartition:
     return FetchPartition(
-        partition=one.tp.partition,
-        current_leader_epoch=-1 if one.leader_epoch is None else one.leader_epoch,
-        fetch_offset=one.offset,
-        last_fetched_epoch=-1 if one.offset_epoch is None else one.offset_epoch,
+        partition=entry.tp.partition,
+        current_leader_epoch=-1 if entry.leader_epoch is None else entry.leader_epoch,
+        fetch_offset=entry.offset,
+        last_fetched_epoch=-1 if entry.offset_epoch is None else entry.offset_epoch,
         partition_max_bytes=max_bytes,
     )
 
 
-def _forgotten(step: FetchRequestData) -> list[ForgottenTopic]:
+def _forgotten_topics(entries: Iterable[PartitionFetch]) -> list[ForgottenTopic]:
     topics: dict[tuple[str, bytes | None], ForgottenTopic] = {}
-    for one in step.forgotten:
-        topic = topics.get((one.tp.topic, one.topic_id))
-        if topic is None:
-            topic = ForgottenTopic(topic=one.tp.topic, topic_id=one.topic_id or ZERO_UUID)
-            topics[one.tp.topic, one.topic_id] = topic
-        topic.partitions.append(one.tp.partition)
+    for entry in entries:
+        key = (entry.tp.topic, entry.topic_id)
+        if key not in topics:
+            topics[key] = ForgottenTopic(topic=entry.tp.topic, topic_id=entry.topic_id or ZERO_UUID)
+        topics[key].partitions.append(entry.tp.partition)
     return list(topics.values())
 
 
-def max_version(wanted: Sequence[PartitionFetch]) -> int | None:
-    """None: the newest both sides have."""
-    return None if all(one.topic_id is not None for one in wanted) else LAST_VERSION_BY_NAME
-
-
-EPOCHS_SINCE: Final = 12
-COURTESY_SECONDS: Final = 0.75  # what a connection and one answer take, in most places
+# --- sending -----------------------------------------------------------------------------------------
 
 
 @attrs.define(eq=False)
 class NodeFetchState:
-    """What the fetcher keeps per node.
+    """What the fetcher keeps for each node.
 
-    `asked` are the partitions of the request in flight: the plan's own mapping until the request is built, then the
-    session's. `asked_news` are those that may differ from the request before (None: any), `news` the same of the
-    request that comes next. `trouble` says why the last one came to nothing.
+    `requested` are the partitions of the request in flight: the mapping of the plan itself until the request is built,
+    then that of the session. `requested_changes` are those that may differ from the request before (None: any may),
+    `changes` are the same for the request after this one. `last_error` says why the last request was of no use.
     """
 
     node_id: int
@@ -101,68 +116,73 @@ class NodeFetchState:
     session: FetchSession = attrs.field(factory=FetchSession)
     request: asyncio.Task[None] | None = None
     retry_at: float = 0.0
-    asked: Mapping[TopicPartition, PartitionFetch] = attrs.field(factory=dict)
-    asked_at: float = 0.0
-    asked_news: dict[TopicPartition, None] | None = None
-    news: dict[TopicPartition, None] | None = None
-    trouble: str = ""
+    requested: PartitionFetches = attrs.field(factory=dict)
+    requested_changes: dict[TopicPartition, None] | None = None
+    sent_at: float = 0.0
+    changes: dict[TopicPartition, None] | None = None
+    last_error: str = ""
 
 
-async def ask(cluster: Cluster, node: NodeFetchState, max_bytes: int, config: Config) -> FetchResponse:
-    """One Fetch of `node.asked`, within the node's session. Raises what `cluster.request` raises.
+async def send_fetch(cluster: Cluster, node: NodeFetchState, max_bytes: int, config: Config) -> FetchResponse:
+    """Send one Fetch of `node.requested` within the node's session. Raise what `cluster.request` raises.
 
-    A session has topic ids or names, and what becomes of it depends on the version, so the node is connected first.
+    Connect first: whether the session has topic ids or names depends on the version that the node supports.
     """
     await cluster.connect(node.node_id)
     version = cluster.usable_version(node.node_id, FetchRequest)
-    wanted = node.asked
-    if version is None or version < EPOCHS_SINCE:
-        wanted = {tp: attrs.evolve(one, offset_epoch=None) for tp, one in wanted.items()}
-    step = node.session.next_step(
-        wanted, node.asked_news, by_id=version is None or version > LAST_VERSION_BY_NAME
-    )
-    node.asked = node.session.partitions
-    if not step.by_id:
+    to_fetch = node.requested
+    if version is None or version < FIRST_VERSION_WITH_DIVERGING_EPOCH:
+        # The field does not exist there. A session must not take a change of it for a change of the request.
+        to_fetch = {tp: attrs.evolve(entry, offset_epoch=None) for tp, entry in to_fetch.items()}
+    by_id = version is None or version > LAST_VERSION_BY_NAME
+    data = node.session.next_request(to_fetch, node.requested_changes, by_id=by_id)
+    node.requested = node.session.partitions
+    if not data.by_id:
         version = min(LAST_VERSION_BY_NAME, version or LAST_VERSION_BY_NAME)
-    request = build_request(step, max_bytes, config)
-    if logger.isEnabledFor(TRACE):  # once for a request: a loop over partitions that nobody reads would cost
-        for one in wanted.values():
-            logger.log(TRACE, "Added %s at %d to the Fetch to node %d", one.tp, one.offset, node.node_id)
+    request = build_request(data, max_bytes, config)
+    if logger.isEnabledFor(
+        TRACE
+    ):  # checked once for a request: the loop would cost with thousands of partitions
+        for entry in to_fetch.values():
+            logger.log(TRACE, "Added %s at %d to the Fetch to node %d", entry.tp, entry.offset, node.node_id)
     return cast(FetchResponse, await cluster.request(node.node_id, request, max_version=version))
 
 
-def what_is_wrong(code: int) -> str:
-    """With an answer that is of no use as a whole and has this error code."""
+def unusable_response(code: int) -> str:
+    """Return why a response with this error code was of no use as a whole, for `explain()`."""
     if not code:
         return "it answered with other partitions than were asked for"
     refusal = error(code)
     return f"it answered {refusal.name} ({refusal.code})"
 
 
-async def end_sessions(
+async def close_sessions(
     cluster: Cluster, nodes: Iterable[NodeFetchState], config: Config, deadline: float
 ) -> None:
-    """Give its session back to every node that can be reached. Ends by `deadline` (of the loop), raises nothing.
+    """Close the fetch session on every connected node. End by `deadline` (time of the loop), raise nothing.
 
-    Nobody waits long for this courtesy: a session that is kept makes room for others after a while.
+    Wait for CLOSE_SESSION_TIMEOUT at most: a session that stays open is evicted when the broker needs its cache slot.
     """
     with suppress(TimeoutError):
-        async with asyncio.timeout_at(min(deadline, asyncio.get_running_loop().time() + COURTESY_SECONDS)):
-            await asyncio.gather(*(_end_session(cluster, node, config) for node in nodes))
+        async with asyncio.timeout_at(
+            min(deadline, asyncio.get_running_loop().time() + CLOSE_SESSION_TIMEOUT)
+        ):
+            await asyncio.gather(*(_close_session(cluster, node, config) for node in nodes))
 
 
-async def _end_session(cluster: Cluster, node: NodeFetchState, config: Config) -> None:
-    """A node answers in order, and a Fetch perhaps late: beside one, the last word has a connection of its own."""
+async def _close_session(cluster: Cluster, node: NodeFetchState, config: Config) -> None:
     if not cluster.is_connected(node.node_id):
         return
-    waits = node.request is not None
+    in_flight = node.request is not None
     if node.request is not None:
         node.request.cancel()
-    step = node.session.last_step()
-    if step is None:
+    data = node.session.close_request()
+    if data is None:
         return
-    request = build_request(step, config.fetch_max_bytes, config)
+    request = build_request(data, config.fetch_max_bytes, config)
+    # The broker answers a connection in order: after a Fetch in flight the answer could take fetch_max_wait_ms, so the
+    # request goes over a connection of its own then.
     try:
-        await cluster.request(node.node_id, request, purpose="last fetch" if waits else "")
+        await cluster.request(node.node_id, request, purpose="last fetch" if in_flight else "")
     except KclientError as exc:
-        logger.debug("The fetch session with node %d was not given back: %s", node.node_id, exc)
+        logger.debug("The fetch session with node %d was not closed: %s", node.node_id, exc)

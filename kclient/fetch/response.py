@@ -1,13 +1,19 @@
-"""An answer to Fetch, sorted: data and errors of users' interest into the buffer, the rest acted on at once.
+"""Fetch responses: data and errors that concern the user go into the buffer, all else is handled at once.
 
-    no error         numbers into the partition's state, data into the buffer, a preferred replica noted;
-                     a diverging epoch is judged as the answer to a validation is
-    6 9 56 74 78 3 100 103   metadata is updated (6 and 74 may name the new leader), asked again after a backoff
-    75, −1           asked again after a backoff
-    1 from a follower        the leader is asked
-    1, 29, others    into the buffer behind the data before them: the poll that comes to them acts
+    per partition                action
+    no error                     high watermark and log start into the partition's state, data into the buffer,
+                                 a preferred read replica is noted (KIP-392); a diverging epoch means that the log was
+                                 truncated, handled like the same answer to OffsetForLeaderEpoch (KIP-595)
+    6 9 56 74 78 3 100 103       request metadata (6 and 74 may name the new leader, KIP-951), back off, retry
+    75, −1                       back off, retry; −1 is logged
+    1 from a follower            retry at the leader: a follower may lag or have deleted other segments
+    1, 29, all others            into the buffer after the data before them; the poll that reaches them resets or raises
 
-Whatever belongs to a partition that is not what it was when it was asked for is dropped.
+A row is dropped if the position has another version than when it was requested (seek, reset, revocation), or if it does
+not continue the buffered data:
+
+    requested at 5, seek to 9 meanwhile      the version differs: dropped
+    requested at 5, data up to 7 buffered    7 is next: dropped (a node change let two requests overlap)
 """
 
 from __future__ import annotations
@@ -55,13 +61,13 @@ logger = get_logger("kclient.fetch")
 
 
 class Action(enum.Enum):
-    """What a partition's error code asks for."""
+    """How the client reacts to the error code of a partition."""
 
-    UPDATE_METADATA = "ask again with fresh metadata"
-    RETRY = "ask again"
-    WARN_AND_RETRY = "warn and ask again"
-    RESET = "reset policy, or tell the user"
-    TELL = "tell the user"
+    UPDATE_METADATA = "request metadata and retry"
+    RETRY = "retry"
+    WARN_AND_RETRY = "log a warning and retry"
+    RESET = "reset the position by auto_offset_reset, or raise"
+    RAISE = "raise from the next poll"
 
 
 ACTIONS: dict[int, Action] = {
@@ -77,25 +83,30 @@ ACTIONS: dict[int, Action] = {
     UNKNOWN_SERVER_ERROR: Action.WARN_AND_RETRY,
     OFFSET_OUT_OF_RANGE: Action.RESET,
 }
-"""Every other code is told to the user."""
+"""Every other code is raised."""
 
 NAMES_NEW_LEADER = frozenset({NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH})
-"""Codes whose answer may name the present leader (KIP-951)."""
+"""Codes with which a response may name the current leader (KIP-951)."""
 
 
 def action_for(code: int) -> Action:
-    """What to do about an error code of one partition."""
-    return ACTIONS.get(code, Action.TELL)
+    """Return the action for the error code of a partition."""
+    return ACTIONS.get(code, Action.RAISE)
 
 
-# No fault of our view of the cluster: metadata need not be asked for.
+# The broker lost the session; our metadata are not wrong.
 SESSION_LOST = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH)
 
 
 class FetchResponseHandler:
-    """Takes answers apart. `turns` is the order of service, in order: who got something goes to its end (KIP-74).
+    """Handle the responses of all nodes.
 
-    `delays` says which partitions got an error a moment ago.
+    `fetch_order` maps assigned partitions to their place in the order of service, first one first. A partition that got
+    data or an error moves to the end, so that a small max_bytes serves all partitions in turn (KIP-74).
+
+        a-0: 1, a-1: 2, a-2: 3     data of a-0     a-1: 2, a-2: 3, a-0: 4
+
+    `backoffs` contains the partitions that got an error recently.
     """
 
     def __init__(
@@ -107,8 +118,8 @@ class FetchResponseHandler:
         runtime: Runtime,
         metrics: FetchMetrics | None = None,
     ) -> None:
-        self.turns: dict[TopicPartition, int] = {}
-        self.delays = PartitionBackoffs(config, runtime)
+        self.fetch_order: dict[TopicPartition, int] = {}
+        self.backoffs = PartitionBackoffs(config, runtime)
         self._cluster = cluster
         self._positions = positions
         self._buffer = buffer
@@ -116,15 +127,13 @@ class FetchResponseHandler:
         self._runtime = runtime
         self._throttled = ThrottledLogger(logger)
         self._metrics = metrics or FetchMetrics(Registry())
-        self._next_turn = itertools.count(1)
+        self._next_place = itertools.count(1)
         self._assignment_id = -1
 
-    # --- between answers -------------------------------------------------------------------------
+    # --- between responses -----------------------------------------------------------------------
 
     def follow_positions(self) -> None:
-        """Forget partitions that went, and data of partitions that are not what they were; have the plan look at all
-        that changed.
-        """
+        """Drop data of partitions whose position changed or that were revoked, and mark all that changed dirty."""
         positions, buffer = self._positions, self._buffer
         if self._assignment_id != positions.assignment_id:
             self._assignment_id = positions.assignment_id
@@ -136,37 +145,37 @@ class FetchResponseHandler:
             if (queue := buffer.queue(tp)) and positions.find(tp, queue[-1].position_version) is None
         ]
         if stale:
-            logger.debug("Dropping what was fetched of %d partitions that were moved or revoked", len(stale))
+            logger.debug("Dropping the fetched data of %d partitions that were moved or revoked", len(stale))
             buffer.drop(stale)
         for tp in dirty:
             buffer.mark_dirty(tp)
 
     def _follow_assignment(self) -> None:
-        """Who stays keeps its turn."""
-        for tp in [tp for tp in self.turns if tp not in self._positions]:
-            del self.turns[tp]
+        """Partitions that stay assigned keep their place, new ones go to the end."""
+        for tp in [tp for tp in self.fetch_order if tp not in self._positions]:
+            del self.fetch_order[tp]
         for tp in self._positions.assigned():
-            if tp not in self.turns:
-                self.turns[tp] = next(self._next_turn)
-        self.delays.retain(self._positions)
+            if tp not in self.fetch_order:
+                self.fetch_order[tp] = next(self._next_place)
+        self.backoffs.retain(self._positions)
 
-    def clear_preferred(self, wanted: Iterable[TopicPartition]) -> None:
-        """Ask the leaders again."""
-        for tp in wanted:
+    def clear_read_replicas(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have the next requests go to the leaders."""
+        for tp in partitions:
             state = self._positions.find(tp)
             if state is not None and state.preferred_read_replica is not None:
                 state.preferred_read_replica = None
                 self._buffer.mark_dirty(tp)
 
-    # --- an answer -------------------------------------------------------------------------------
+    # --- a response ------------------------------------------------------------------------------
 
-    def take(self, node_id: int, session: FetchSession, answer: FetchResponse) -> bool:
-        """Use an answer; False where it is of no use as a whole and the node should be left alone for a while."""
+    def handle(self, node_id: int, session: FetchSession, response: FetchResponse) -> bool:
+        """Handle a response. Return False if it is of no use as a whole, so that the node needs a backoff."""
         if self._runtime.buggify("an answer to Fetch is lost, and the session with it"):
             return False
-        rows = list(session.rows(answer))
-        if not session.accepts(answer, rows):
-            return self._refused(node_id, answer)
+        rows = list(session.rows(response))
+        if not session.handle_response(response, rows):
+            return self._handle_unusable(node_id, response)
         sizes = self._metrics.answer()
         frame = ResponseMemory(
             sum(len(partition.records) for _, partition in rows if partition.records), sizes
@@ -180,20 +189,21 @@ class FetchResponseHandler:
             )
         completed = [
             fetch
-            for asked, partition in rows
-            if asked is not None and (fetch := self._take_one(node_id, asked, partition, frame)) is not None
+            for requested, partition in rows
+            if requested is not None
+            and (fetch := self._handle_partition(node_id, requested, partition, frame)) is not None
         ]
-        self._follow_hints(rows, answer)
+        self._update_leaders(rows, response)
         self._buffer.add(completed)
         if not completed and any(partition.records or partition.error_code for _, partition in rows):
-            sizes.done()  # all of it was dropped, or failed: one sample all the same
+            sizes.done()  # nothing is buffered whose end would record the sizes
         return True
 
-    def _refused(self, node_id: int, answer: FetchResponse) -> bool:
-        """What to do about an answer that the session does not accept."""
-        code = answer.error_code
-        if not code and not answer.responses and answer.throttle_time_ms > 0:
-            return True  # over its quota: nothing was read, and the connection keeps silent as long as it was told
+    def _handle_unusable(self, node_id: int, response: FetchResponse) -> bool:
+        """Handle a response that the session did not accept. Return False unless the node only throttled us."""
+        code = response.error_code
+        if not code and not response.responses and response.throttle_time_ms > 0:
+            return True  # over the quota, nothing was read: the connection waits throttle_time_ms, no backoff is needed
         if code:
             logger.info("Fetch from node %d was refused: %s", node_id, error(code).name)
         else:
@@ -202,91 +212,106 @@ class FetchResponseHandler:
             self._cluster.request_update("a Fetch answer was of no use", reset_backoff=False)
         return False
 
-    def _take_one(
-        self, node_id: int, asked: PartitionFetch, partition: PartitionData, frame: ResponseMemory
+    def _handle_partition(
+        self, node_id: int, requested: PartitionFetch, partition: PartitionData, frame: ResponseMemory
     ) -> CompletedFetch | None:
-        """What of one partition goes into the buffer."""
-        state = self._positions.find(asked.tp)
-        if state is not None and not partition.error_code and state.topic_id in (None, asked.topic_id):
-            _note(state, partition)  # though the position may have moved: a session tells it only once
-        if state is None or state.position_version != asked.position_version or state.position is None:
-            logger.debug("Dropping a fetch of %s at %d: moved or revoked meanwhile", asked.tp, asked.offset)
+        """Return what of one partition goes into the buffer."""
+        state = self._positions.find(requested.tp)
+        if state is not None and not partition.error_code and state.topic_id in (None, requested.topic_id):
+            # Also after a seek: a session sends these numbers only when they change.
+            _store_log_offsets(state, partition)
+        if state is None or state.position_version != requested.position_version or state.position is None:
+            logger.debug(
+                "Dropping a fetch of %s at %d: moved or revoked meanwhile", requested.tp, requested.offset
+            )
             return None
         if partition.error_code or partition.records:
-            del self.turns[asked.tp]
-            self.turns[asked.tp] = next(self._next_turn)
-            self._buffer.mark_dirty(asked.tp)
-        expected = next_offset(self._buffer, asked.tp, state.position.offset)
-        if expected != asked.offset:
-            logger.debug("Dropping a fetch of %s at %d: %s is next", asked.tp, asked.offset, expected)
+            del self.fetch_order[
+                requested.tp
+            ]  # delete first: a dict keeps the old place of a key that is set again
+            self.fetch_order[requested.tp] = next(self._next_place)
+            self._buffer.mark_dirty(requested.tp)
+        expected = next_offset(self._buffer, requested.tp, state.position.offset)
+        if expected != requested.offset:
+            logger.debug("Dropping a fetch of %s at %d: %s is next", requested.tp, requested.offset, expected)
             return None
         if partition.error_code:
-            return self._take_error(node_id, asked, partition.error_code, state, frame)
+            return self._handle_error(node_id, requested, partition.error_code, state, frame)
         if partition.preferred_read_replica >= 0:
-            self._buffer.mark_dirty(asked.tp)
-            self._prefer(asked.tp, node_id, state, partition)
+            self._buffer.mark_dirty(requested.tp)
+            self._set_read_replica(requested.tp, node_id, state, partition)
         else:
-            self.delays.succeeded(asked.tp, node_id)
-        if (end := partition.diverging_epoch) is not None and asked.offset_epoch is not None:
-            self.delays.failed(asked.tp, node_id)
-            self._positions.mark_diverging(asked.tp, end.epoch, end.end_offset)
+            self.backoffs.succeeded(requested.tp, node_id)
+        if (end := partition.diverging_epoch) is not None and requested.offset_epoch is not None:
+            self.backoffs.failed(requested.tp, node_id)
+            self._positions.mark_diverging(requested.tp, end.epoch, end.end_offset)
             return None
         if not partition.records:
             return None
         data = memoryview(partition.records)
         transactions = partition.aborted_transactions
-        logger.log(TRACE, "Fetch of %s at %d brought %d bytes", asked.tp, asked.offset, len(data))
+        logger.log(TRACE, "Fetch of %s at %d brought %d bytes", requested.tp, requested.offset, len(data))
         return CompletedFetch(
-            asked.tp, asked.position_version, asked.offset, frame, data, end_of(data), transactions
+            requested.tp,
+            requested.position_version,
+            requested.offset,
+            frame,
+            data,
+            end_of(data),
+            transactions,
         )
 
-    def _prefer(
+    def _set_read_replica(
         self, tp: TopicPartition, node_id: int, state: PartitionState, partition: PartitionData
     ) -> None:
-        """Ask this replica from now on; one that metadata does not know comes later.
+        """Fetch from the replica that the broker prefers (KIP-392), if metadata know it; else request metadata.
 
-        Leaders name others, with nothing else in the answer: nodes that send us round in circles get a backoff.
+        Only a leader names another replica, and without records. A node that names itself, or a follower that names
+        another one, would send us in circles without a backoff.
         """
         replica, leader = partition.preferred_read_replica, _leader_of(state, node_id)
         if not partition.records and (replica == node_id or node_id != leader):
             state.preferred_read_replica = None
-            self.delays.failed(tp, leader)
+            self.backoffs.failed(tp, leader)
         elif is_online(tp, replica, self._cluster.metadata):
             state.preferred_read_replica = replica
             state.preferred_until = self._runtime.now() + self._config.metadata_max_age_ms / 1000
-            self.delays.succeeded(tp, node_id)
+            self.backoffs.succeeded(tp, node_id)
         else:
-            self.delays.failed(tp, node_id)
+            self.backoffs.failed(tp, node_id)
             self._cluster.request_update("a preferred replica is not known", reset_backoff=False)
 
-    def _take_error(
-        self, node_id: int, asked: PartitionFetch, code: int, state: PartitionState, frame: ResponseMemory
+    def _handle_error(
+        self, node_id: int, requested: PartitionFetch, code: int, state: PartitionState, frame: ResponseMemory
     ) -> CompletedFetch | None:
         action = action_for(code)
+        # Whatever the error: a follower may be the cause, and the leader knows best.
         state.preferred_read_replica = None
-        self.delays.failed(asked.tp, node_id, code)
+        self.backoffs.failed(requested.tp, node_id, code)
         if action is Action.RESET and state.position is not None and state.position.leader.node_id != node_id:
             return None
         name = error(code).name
         if code == TOPIC_AUTHORIZATION_FAILED or action is Action.WARN_AND_RETRY:
             now = self._runtime.now()
             self._throttled.warning(
-                (asked.tp, code), now, "Fetch of %s at %d: %s", asked.tp, asked.offset, name
+                (requested.tp, code), now, "Fetch of %s at %d: %s", requested.tp, requested.offset, name
             )
-        if action in (Action.RESET, Action.TELL):
-            return CompletedFetch(asked.tp, asked.position_version, asked.offset, frame, error_code=code)
+        if action in (Action.RESET, Action.RAISE):
+            return CompletedFetch(
+                requested.tp, requested.position_version, requested.offset, frame, error_code=code
+            )
         if action is not Action.WARN_AND_RETRY:
-            logger.debug("Fetch of %s at %d: %s", asked.tp, asked.offset, name)
+            logger.debug("Fetch of %s at %d: %s", requested.tp, requested.offset, name)
         if action is Action.UPDATE_METADATA:
             self._cluster.request_update(f"a Fetch was answered {name}", reset_backoff=False)
         return None
 
-    def _follow_hints(self, rows: Iterable[Row], answer: FetchResponse) -> None:
-        """Errors 6 and 74 may name the present leader, so that nobody has to be asked. See KIP-951."""
+    def _update_leaders(self, rows: Iterable[Row], response: FetchResponse) -> None:
+        """Take the current leaders from errors 6 and 74, which saves a Metadata request (KIP-951)."""
         leaders = {
-            asked.tp: (hint.leader_id, hint.leader_epoch)
-            for asked, partition in rows
-            if asked is not None
+            requested.tp: (hint.leader_id, hint.leader_epoch)
+            for requested, partition in rows
+            if requested is not None
             and partition.error_code in NAMES_NEW_LEADER
             and (hint := partition.current_leader) is not None
             and hint.leader_id >= 0
@@ -294,13 +319,12 @@ class FetchResponseHandler:
         }
         if leaders:
             brokers = [
-                Broker(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints
+                Broker(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints
             ]
             self._cluster.metadata.update_leadership(leaders, brokers)
 
 
-def _note(state: PartitionState, partition: PartitionData) -> None:
-    """The numbers of the log."""
+def _store_log_offsets(state: PartitionState, partition: PartitionData) -> None:
     if partition.high_watermark >= 0:
         state.high_watermark = partition.high_watermark
     if partition.last_stable_offset >= 0:
@@ -310,6 +334,6 @@ def _note(state: PartitionState, partition: PartitionData) -> None:
 
 
 def _leader_of(state: PartitionState, otherwise: int) -> int:
-    """The node that the position takes for the leader."""
+    """Return the leader that the position knows."""
     leader = state.position.leader.node_id if state.position is not None else None
     return otherwise if leader is None else leader

@@ -1,18 +1,28 @@
-"""A fetch session (KIP-227): the node remembers what we fetch, so that a request names only what changed. Pure.
+"""Fetch session of one node (KIP-227): the node keeps the list of partitions, a request sends what changed. Pure.
 
-    what happened                                          the next request
-    nothing yet; 70 (the session is not known)             (0, 0)        full: every partition, asks for a session
-    a full request was answered with a session id          (id, 1)       incremental: what changed since
-    … with id 0 (no slot is free, or an old broker)        (0, 0)
-    … with other partitions than were asked for            (0, 0)
-    an incremental request was answered                    (id, n + 1)   after 2³¹ − 1 comes 1
-    … with id 0 (the broker ended the session)             (0, 0)
-    … with partitions that are not in the session          (id, 0)       full, and ends the session that was
-    any other error; no answer; names instead of ids       (id, 0)
-    the consumer closes                                    (id, −1)      nothing
+    what happened                                          (id, epoch) of the next request
+    nothing yet; FETCH_SESSION_ID_NOT_FOUND (70)           (0, 0)        full: every partition, asks for a session
+    response to a full request with a session id           (id, 1)       incremental: what changed since
+    … with id 0 (no cache slot is free, or an old broker)  (0, 0)
+    … with other partitions than were requested            (0, 0)
+    response to an incremental request                     (id, n + 1)   after 2³¹ − 1 comes 1
+    … with id 0 (the broker closed the session)            (0, 0)
+    … with partitions that are not in the session          (id, 0)       full, and closes the session before it
+    any other error; no response; names instead of ids     (id, 0)
+    the consumer closes                                    (id, −1)      no partitions
 
-A request counts as lost until its answer is accepted: whatever ends the wait, a cancellation too, leaves (id, 0), for
-nobody knows whether the broker took it in.
+A request counts as lost until its response is accepted: `next_request` sets the epoch to 0, `handle_response` sets it
+to the following one. However the wait ends, also by cancellation, the next request is (id, 0), because the broker may
+or may not have applied the lost one.
+
+An incremental request compares the partitions to fetch with those of the session:
+
+    added      not in the session                      sent, and before the altered ones
+    altered    another offset, epoch or topic id       sent; under a new topic id the old id is also forgotten
+    unchanged  nothing that the broker would see       not sent
+    removed    in the session, no longer fetched       sent as forgotten
+
+    session: a-0 at 5, a-1 at 7     to fetch: a-0 at 9, a-2 at 0     request: a-2 at 0, a-0 at 9, forget a-1
 """
 
 from __future__ import annotations
@@ -28,19 +38,19 @@ from kclient.types import TopicPartition
 if TYPE_CHECKING:
     from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 
-
-NO_SESSION: Final = 0
-FULL: Final = 0
-LAST: Final = -1
-LAST_EPOCH: Final = 2**31 - 1
+INVALID_SESSION_ID: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MAX_EPOCH: Final = 2**31 - 1
 
 
 @attrs.frozen
 class PartitionFetch:
-    """What is fetched of one partition, at `position_version`. None of an epoch or id: unknown.
+    """A partition of a Fetch request. An epoch or id is None if unknown.
 
-    `offset_epoch` is that of the data before the offset: a leader whose log differs there says where they part. `turn`
-    is its place in the order of service.
+    `position_version` is the version of the position that `offset` comes from; a response for another version is
+    dropped. `offset_epoch` is the epoch of the record before the offset: a leader whose log differs there answers with
+    the diverging epoch (KIP-595). `fetch_order` sorts the partitions of a request (KIP-74).
     """
 
     tp: TopicPartition
@@ -49,10 +59,10 @@ class PartitionFetch:
     topic_id: bytes | None
     position_version: int
     offset_epoch: int | None = None
-    turn: int = 0
+    fetch_order: int = 0
 
-    def asks_the_same(self, other: PartitionFetch) -> bool:
-        """Whether both are the same on the wire, so that a session need not be told."""
+    def is_same_on_wire(self, other: PartitionFetch) -> bool:
+        """Return whether both have the same wire fields, so that an incremental request can leave this one out."""
         return (
             self.offset == other.offset
             and self.leader_epoch == other.leader_epoch
@@ -61,106 +71,118 @@ class PartitionFetch:
         )
 
 
+PartitionFetches = Mapping[TopicPartition, PartitionFetch]
 Row = tuple[PartitionFetch | None, "PartitionData"]
-Wanted = Mapping[TopicPartition, PartitionFetch]
 
 
 @attrs.frozen
 class FetchRequestData:
-    """What the next request says. Epoch 0: `to_send` is everything; else it is news and `forgotten` goes."""
+    """What the next request contains: with epoch 0 all partitions, else those added and altered, and `to_forget`."""
 
     session_id: int
     epoch: int
     to_send: Sequence[PartitionFetch]
-    forgotten: Sequence[PartitionFetch] = ()
+    to_forget: Sequence[PartitionFetch] = ()
     by_id: bool = False
 
 
 class FetchSession:
-    """What we and one node know of each other.
+    """Our side of a fetch session.
 
-    `partitions` is what the node fetches for us, in its order, as far as the last request reached it. `epoch` is that
-    of the next request, 0 for a full one.
+    `partitions` are those of the last request, in the order in which the broker serves them. `epoch` is the one of the
+    next request, 0 for a full request.
     """
 
     def __init__(self) -> None:
-        self.session_id = NO_SESSION
-        self.epoch = FULL
+        self.session_id = INVALID_SESSION_ID
+        self.epoch = INITIAL_EPOCH
         self.by_id = False
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
-        self._names: dict[bytes, str] = {}
-        self._sent = FULL
+        self._topic_names: dict[bytes, str] = {}
+        self._sent_epoch = INITIAL_EPOCH
 
     @property
-    def partitions(self) -> Mapping[TopicPartition, PartitionFetch]:
-        """What the last request asked for, as a whole."""
+    def partitions(self) -> PartitionFetches:
+        """All partitions of the last request, those included that an incremental one left out."""
         return self._partitions
 
-    # --- asking ----------------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------------
 
-    def next_step(
-        self, wanted: Wanted, news: Collection[TopicPartition] | None = None, *, by_id: bool = False
+    def next_request(
+        self,
+        to_fetch: PartitionFetches,
+        changed: Collection[TopicPartition] | None = None,
+        *,
+        by_id: bool = False,
     ) -> FetchRequestData:
-        """What to send so that the broker fetches exactly `wanted`, each in its turn. `by_id`: it takes topic ids.
+        """Return the request after which the broker fetches exactly `to_fetch`. `by_id`: it supports topic ids.
 
-        Costs little where little changed: only `news` can differ from the last step (None: anything can), and an entry
-        that is the same object as before is not looked into.
+        `changed` are the partitions that may differ from the request before; None: any may. With 5,000 partitions of
+        which 3 changed, only these 3 are looked at, and of them those whose PartitionFetch is another object.
         """
-        step = self._go_on(wanted, news, by_id) if self.epoch != FULL else None
-        if step is None:
-            step = self._begin(wanted, by_id and _have_ids(wanted.values()))
-        self.epoch, self._sent = FULL, step.epoch
-        return step
+        data = self._incremental_request(to_fetch, changed, by_id) if self.epoch != INITIAL_EPOCH else None
+        if data is None:
+            data = self._full_request(to_fetch, by_id and _have_ids(to_fetch.values()))
+        self.epoch, self._sent_epoch = INITIAL_EPOCH, data.epoch
+        return data
 
-    def last_step(self) -> FetchRequestData | None:
-        """What to send to give the session back, None where there is none; the next request is a full one."""
-        session_id, self.session_id, self.epoch = self.session_id, NO_SESSION, FULL
-        return FetchRequestData(session_id, LAST, ()) if session_id else None
+    def close_request(self) -> FetchRequestData | None:
+        """Return the request that closes the session, None if there is no session. The next request is a full one."""
+        session_id, self.session_id, self.epoch = self.session_id, INVALID_SESSION_ID, INITIAL_EPOCH
+        return FetchRequestData(session_id, FINAL_EPOCH, ()) if session_id else None
 
-    def _begin(self, wanted: Wanted, by_id: bool) -> FetchRequestData:
+    def _full_request(self, to_fetch: PartitionFetches, by_id: bool) -> FetchRequestData:
         self.by_id = by_id
-        ones = _in_order(wanted.values())
-        self._partitions = {one.tp: one for one in ones}
-        self._names = _names(ones)
-        return FetchRequestData(self.session_id, FULL, ones, by_id=by_id)
+        entries = _in_fetch_order(to_fetch.values())
+        self._partitions = {entry.tp: entry for entry in entries}
+        self._topic_names = _topic_names(entries)
+        return FetchRequestData(self.session_id, INITIAL_EPOCH, entries, by_id=by_id)
 
-    def _go_on(
-        self, wanted: Wanted, news: Collection[TopicPartition] | None, by_id: bool
+    def _incremental_request(
+        self, to_fetch: PartitionFetches, changed: Collection[TopicPartition] | None, by_id: bool
     ) -> FetchRequestData | None:
-        """Added partitions first, then those that are asked for otherwise than before, in the order of the session.
-
-        None where the session has to change between topic ids and names.
+        """Apply the changes to `_partitions` and return them: the added partitions first, then the altered ones in the
+        order of the session. Return None, changing nothing, if the session has to change between topic ids and names.
         """
         known = self._partitions
-        before = known if news is None else {tp: known[tp] for tp in news if tp in known}
-        others = [(old, wanted.get(tp)) for tp, old in before.items() if wanted.get(tp) is not old]
-        forgotten = [old for old, one in others if one is None]
-        kept = [(old, one) for old, one in others if one is not None]
+        looked_at = known if changed is None else {tp: known[tp] for tp in changed if tp in known}
+        pairs = [(old, to_fetch.get(tp)) for tp, old in looked_at.items() if to_fetch.get(tp) is not old]
+        removed = [old for old, new in pairs if new is None]
+        kept = [(old, new) for old, new in pairs if new is not None]
         added: Sequence[PartitionFetch] = ()
-        if len(wanted) > len(known) - len(forgotten):
-            added = _in_order(
-                wanted[tp] for tp in (wanted if news is None else news) if tp in wanted and tp not in known
-            )
-        differing = [*added, *(one for _, one in kept)]
-        if self.by_id != (by_id and _have_ids(differing if self.by_id else wanted.values())):
+        # Counting shows whether any partition is new: without one, the search through `to_fetch` is not needed.
+        if len(to_fetch) > len(known) - len(removed):
+            candidates = to_fetch if changed is None else changed
+            added = _in_fetch_order(to_fetch[tp] for tp in candidates if tp in to_fetch and tp not in known)
+        entries = [*added, *(new for _, new in kept)]
+        # A session by ids stays one if the new entries have ids; a session by names can change if now all have one.
+        if self.by_id != (by_id and _have_ids(entries if self.by_id else to_fetch.values())):
             return None
-        for old in forgotten:
-            del known[old.tp]
-        for one in differing:
-            known[one.tp] = one
-        self._names |= _names(differing)
-        if len(self._names) > len(known):
-            self._names = _names(known.values())  # of the topics that went, too many were kept
-        if self.by_id:
-            forgotten += [old for old, one in kept if one.topic_id != old.topic_id]
-        changed = [one for old, one in kept if not one.asks_the_same(old)]
-        return FetchRequestData(self.session_id, self.epoch, (*added, *changed), forgotten, self.by_id)
+        self._apply(entries, removed)
+        to_forget = removed
+        if (
+            self.by_id
+        ):  # for the broker, a recreated topic is another topic: forget the partition under its old id
+            to_forget = removed + [old for old, new in kept if new.topic_id != old.topic_id]
+        altered = [new for old, new in kept if not new.is_same_on_wire(old)]
+        return FetchRequestData(self.session_id, self.epoch, (*added, *altered), to_forget, self.by_id)
 
-    # --- answers ---------------------------------------------------------------------------------
+    def _apply(self, entries: Sequence[PartitionFetch], removed: Iterable[PartitionFetch]) -> None:
+        known = self._partitions
+        for entry in removed:
+            del known[entry.tp]
+        for entry in entries:
+            known[entry.tp] = entry
+        # Names of removed topics stay until they are more than the partitions: cheaper than counting users of each.
+        self._topic_names |= _topic_names(entries)
+        if len(self._topic_names) > len(known):
+            self._topic_names = _topic_names(known.values())
 
-    def rows(self, answer: FetchResponse) -> Iterator[Row]:
-        """Each answered partition with what was asked of it; None where the session does not have it."""
-        for topic in answer.responses:
+    # --- responses -------------------------------------------------------------------------------
+
+    def rows(self, response: FetchResponse) -> Iterator[Row]:
+        """Return each partition of the response after what was requested of it, None if it is not in the session."""
+        for topic in response.responses:
             for partition in topic.partitions:
                 yield self._find(topic, partition.partition_index), partition
 
@@ -168,36 +190,36 @@ class FetchSession:
         if topic.topic:
             return self._partitions.get(TopicPartition(topic.topic, index))
         topic_id = bytes(topic.topic_id)
-        asked = self._partitions.get(TopicPartition(self._names.get(topic_id, ""), index))
-        return asked if asked is not None and asked.topic_id == topic_id else None
+        entry = self._partitions.get(TopicPartition(self._topic_names.get(topic_id, ""), index))
+        return entry if entry is not None and entry.topic_id == topic_id else None
 
-    def accepts(self, answer: FetchResponse, rows: Sequence[Row]) -> bool:
-        """Whether the answer may be used; what the next request says depends on it."""
-        if answer.error_code:
-            if answer.error_code == FETCH_SESSION_ID_NOT_FOUND:
-                self.session_id = NO_SESSION
+    def handle_response(self, response: FetchResponse, rows: Sequence[Row]) -> bool:
+        """Set id and epoch of the next request. Return whether the response may be used."""
+        if response.error_code:
+            if response.error_code == FETCH_SESSION_ID_NOT_FOUND:
+                self.session_id = INVALID_SESSION_ID
             return False
-        known = {asked.tp for asked, _ in rows if asked is not None}
-        fits = len(known) == len(rows)
-        if self._sent == FULL:
-            fits = fits and len(known) == len(self._partitions)
-            self.session_id = answer.session_id if fits else NO_SESSION
-        elif answer.session_id == NO_SESSION:
-            self.session_id = NO_SESSION
+        known = {entry.tp for entry, _ in rows if entry is not None}
+        is_valid = len(known) == len(rows)  # no partition is unknown, none comes twice
+        if self._sent_epoch == INITIAL_EPOCH:
+            is_valid = is_valid and len(known) == len(self._partitions)
+            self.session_id = response.session_id if is_valid else INVALID_SESSION_ID
+        elif response.session_id == INVALID_SESSION_ID:
+            self.session_id = INVALID_SESSION_ID
         else:
-            fits = fits and answer.session_id == self.session_id
-        if fits and self.session_id != NO_SESSION:
-            self.epoch = 1 if self._sent == LAST_EPOCH else self._sent + 1
-        return fits
+            is_valid = is_valid and response.session_id == self.session_id
+        if is_valid and self.session_id != INVALID_SESSION_ID:
+            self.epoch = 1 if self._sent_epoch == MAX_EPOCH else self._sent_epoch + 1
+        return is_valid
 
 
-def _in_order(ones: Iterable[PartitionFetch]) -> list[PartitionFetch]:
-    return sorted(ones, key=lambda one: one.turn)
+def _in_fetch_order(entries: Iterable[PartitionFetch]) -> list[PartitionFetch]:
+    return sorted(entries, key=lambda entry: entry.fetch_order)
 
 
-def _have_ids(ones: Iterable[PartitionFetch]) -> bool:
-    return all(one.topic_id is not None for one in ones)
+def _have_ids(entries: Iterable[PartitionFetch]) -> bool:
+    return all(entry.topic_id is not None for entry in entries)
 
 
-def _names(ones: Iterable[PartitionFetch]) -> dict[bytes, str]:
-    return {one.topic_id: one.tp.topic for one in ones if one.topic_id is not None}
+def _topic_names(entries: Iterable[PartitionFetch]) -> dict[bytes, str]:
+    return {entry.topic_id: entry.tp.topic for entry in entries if entry.topic_id is not None}

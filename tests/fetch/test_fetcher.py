@@ -447,7 +447,7 @@ def test_a_broker_that_speaks_no_fetch_of_ours_keeps_no_other_session_from_endin
         cluster.is_connected = lambda node_id, purpose="": True  # type: ignore[attr-defined]
         async with fetching(cluster, P0, P1) as (_, fetcher):
             await asyncio.sleep(1)
-            await fetcher.end_sessions(asyncio.get_running_loop().time() + 5)
+            await fetcher.close_sessions(asyncio.get_running_loop().time() + 5)
             assert [(one.node_id, one.message.session_epoch) for one in cluster.of(FETCH)][-1] == (2, -1)
 
     run(scenario())

@@ -26,10 +26,10 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
         tp: PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).position_version) for tp in (P0, P1)
     }
     session = FetchSession()
-    session.next_step(wanted)
+    session.next_request(wanted)
     shop.positions.assign([P1])
     answers.follow_positions()
-    assert answers.take(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
+    assert answers.handle(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
     assert shop.offsets() == [(1, 0), (1, 1)]
 
 
@@ -48,8 +48,8 @@ def test_an_answer_about_data_that_are_in_the_buffer_already_is_dropped_and_the_
     wanted = {P0: PartitionFetch(P0, 0, 5, None, shop.positions.state(P0).position_version)}
     for node_id in (1, 2):
         session = FetchSession()
-        session.next_step(wanted)
-        assert answers.take(node_id, session, answer(data(P0, batch(0, 1))))
+        session.next_request(wanted)
+        assert answers.handle(node_id, session, answer(data(P0, batch(0, 1))))
     assert shop.offsets() == [(0, 0), (0, 1)]
     told = [(one.levelno, one.getMessage()) for one in caplog.records if "Dropping" in one.getMessage()]
     assert told == [(logging.DEBUG, f"Dropping a fetch of {P0} at 0: 2 is next")]

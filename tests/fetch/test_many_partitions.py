@@ -71,13 +71,13 @@ def test_one_busy_partition_of_many_is_the_only_one_that_a_fetch_looks_at(
 
     looked_at: list[TopicPartition] = []
     told: list[list[TopicPartition]] = []
-    place, next_step = plan._place, FetchSession.next_step
-    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    place, next_request = plan._plan_partition, FetchSession.next_request
+    monkeypatch.setattr(plan, "_plan_partition", lambda *args: looked_at.append(args[1]) or place(*args))
     monkeypatch.setattr(
         FetchSession,
-        "next_step",
+        "next_request",
         lambda self, wanted, news=None, **keys: (
-            told.append(list(wanted if news is None else news)) or next_step(self, wanted, news, **keys)
+            told.append(list(wanted if news is None else news)) or next_request(self, wanted, news, **keys)
         ),
     )
     run(scenario())
@@ -111,8 +111,8 @@ def test_a_partition_without_a_leader_does_not_have_all_others_looked_at(
             assert any((leaderless.partition, 0) in asked for asked in offsets_asked(cluster)[-3:])
 
     looked_at: list[TopicPartition] = []
-    place = plan._place
-    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    place = plan._plan_partition
+    monkeypatch.setattr(plan, "_plan_partition", lambda *args: looked_at.append(args[1]) or place(*args))
     run(scenario())
 
 
@@ -147,8 +147,8 @@ def test_who_moves_partitions_one_by_one_has_each_looked_at_once(
             assert looked_at == partitions
 
     looked_at: list[TopicPartition] = []
-    place = plan._place
-    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    place = plan._plan_partition
+    monkeypatch.setattr(plan, "_plan_partition", lambda *args: looked_at.append(args[1]) or place(*args))
     run(scenario())
 
 
@@ -168,8 +168,8 @@ def test_one_partition_that_errs_does_not_have_all_others_looked_at(monkeypatch:
             assert looked_at == partitions[1:]
 
     looked_at: list[TopicPartition] = []
-    place = plan._place
-    monkeypatch.setattr(plan, "_place", lambda *args: looked_at.append(args[1]) or place(*args))
+    place = plan._plan_partition
+    monkeypatch.setattr(plan, "_plan_partition", lambda *args: looked_at.append(args[1]) or place(*args))
     run(scenario())
 
 
@@ -191,7 +191,10 @@ def test_news_that_went_down_with_a_connection_are_told_to_the_session_by_the_ne
         async with fetching(cluster, P0, P1) as (_, fetcher):
             await asyncio.sleep(2)
             assert connected > 2
-            assert {tp: one.offset for tp, one in fetcher.sessions()[1].partitions.items()} == {P0: 1, P1: 0}
+            assert {tp: one.offset for tp, one in fetcher._nodes[1].session.partitions.items()} == {
+                P0: 1,
+                P1: 0,
+            }
 
     run(scenario())
 

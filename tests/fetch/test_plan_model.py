@@ -45,9 +45,13 @@ class Clock(Runtime):
 
 def said(plan: FetchPlan) -> Any:
     """All that anybody asks of a plan."""
-    wanted = {node: partitions for node, partitions in plan.wanted.items() if partitions}
-    members = [{node: set(group[node]) for node in group} for group in (plan.nodes, plan.full, plan.asked)]
-    return wanted, *members, plan.is_outdated, sorted(plan.ready())
+    requests = {node_id: node.requests for node_id, node in plan.nodes.items() if node.requests}
+    sets = ("partitions", "backpressured", "awaiting_position")
+    members = [
+        {node_id: set(getattr(node, one)) for node_id, node in plan.nodes.items() if getattr(node, one)}
+        for one in sets
+    ]
+    return requests, *members, plan.needs_metadata, sorted(plan.ready_nodes())
 
 
 class PlanMachine(RuleBasedStateMachine):
@@ -149,7 +153,7 @@ class PlanMachine(RuleBasedStateMachine):
 
     # --- fetching
 
-    @precondition(lambda self: self.fetcher._plan.ready())
+    @precondition(lambda self: self.fetcher._plan.ready_nodes())
     @rule(
         draw=st.data(),
         busy=subsets,
@@ -161,12 +165,12 @@ class PlanMachine(RuleBasedStateMachine):
         self, draw: st.DataObject, busy: list[TopicPartition], code: int, preferred: int, diverges: bool
     ) -> None:
         """One question to a node: the session says what the plan wants, and some of it is answered."""
-        node_id = draw.draw(st.sampled_from(self.fetcher._plan.ready()))
+        node_id = draw.draw(st.sampled_from(self.fetcher._plan.ready_nodes()))
         backoff = Backoff.for_retries(self.shop.config, self.clock)
         node = self.nodes.setdefault(node_id, NodeFetchState(node_id, backoff))
-        wanted = self.fetcher._plan.wanted[node_id]
-        is_full = node.session.next_step(wanted, node.news).epoch == 0
-        node.news = {}
+        wanted = self.fetcher._plan.nodes[node_id].requests
+        is_full = node.session.next_request(wanted, node.changes).epoch == 0
+        node.changes = {}
         assert dict(node.session.partitions) == wanted
         rows = []
         for tp, one in node.session.partitions.items():
@@ -180,13 +184,13 @@ class PlanMachine(RuleBasedStateMachine):
                 fields = {"preferred_read_replica": preferred, "diverging_epoch": end}
                 rows.append(data(tp, records, **fields))
         session_id = node.session.session_id or 7
-        self.fetcher._answers.take(node_id, node.session, answer(*rows, session_id=session_id))
+        self.fetcher._responses.handle(node_id, node.session, answer(*rows, session_id=session_id))
 
     @rule(node_id=st.integers(1, 3))
     def lose_connection(self, node_id: int) -> None:
         if node_id in self.nodes:
-            self.nodes[node_id].news = None
-        self.fetcher._answers.clear_preferred(PARTITIONS)
+            self.nodes[node_id].changes = None
+        self.fetcher._responses.clear_read_replicas(PARTITIONS)
 
     @rule(max_records=st.integers(1, 3), drops=st.booleans())
     def poll(self, max_records: int, drops: bool) -> None:
@@ -208,12 +212,12 @@ class PlanMachine(RuleBasedStateMachine):
     @invariant()
     def says_what_a_new_plan_says(self) -> None:
         now = self.clock.now()
-        self.fetcher._answers.follow_positions()
-        if self.fetcher._look_again(now):
+        self.fetcher._responses.follow_positions()
+        if self.fetcher._update_plan(now):
             plan = self.fetcher._plan
-            new = make_plan(self.fetcher._sources, now)
+            new = make_plan(self.fetcher._inputs, now)
             assert said(plan) == said(new)
-            assert plan.stands_until <= new.stands_until
+            assert plan.valid_until <= new.valid_until
 
 
 TestPlan = pytest.mark.spec("S2-08", "S2-12", "S2-24", "B.10.1", "B.10.2")(PlanMachine.TestCase)

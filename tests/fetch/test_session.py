@@ -27,15 +27,15 @@ def told(*numbers: int, session_id: int = 7, topic_id: bytes = ID, **fields: int
 def says(step: FetchRequestData) -> tuple[int, int, list[tuple[int, int]], list[int]]:
     """Session id, epoch, (partition, offset) of what is sent, what is forgotten."""
     sent = [(one.tp.partition, one.offset) for one in step.to_send]
-    return step.session_id, step.epoch, sent, [one.tp.partition for one in step.forgotten]
+    return step.session_id, step.epoch, sent, [one.tp.partition for one in step.to_forget]
 
 
 def ask(session: FetchSession, *wanted: PartitionFetch, by_id: bool = True) -> FetchRequestData:
-    return session.next_step({one.tp: one for one in wanted}, by_id=by_id)
+    return session.next_request({one.tp: one for one in wanted}, by_id=by_id)
 
 
 def hear(session: FetchSession, answer: FetchResponse) -> bool:
-    return session.accepts(answer, list(session.rows(answer)))
+    return session.handle_response(answer, list(session.rows(answer)))
 
 
 def established(*wanted: PartitionFetch) -> FetchSession:
@@ -91,7 +91,7 @@ def test_one_partition_without_a_topic_id_makes_the_whole_request_go_by_name(
 ) -> None:
     session = established(at(0))
     wanted = {one.tp: one for one in (at(0), at(1, topic_id=None))}
-    step = session.next_step(wanted, news, by_id=True)
+    step = session.next_request(wanted, news, by_id=True)
     assert (step.by_id, says(step)) == (False, (7, 0, [(0, 0), (1, 0)], []))
 
 
@@ -166,13 +166,13 @@ def test_what_follows_an_answer_to_a_full_request(
 @pytest.mark.spec("B.10.14", "B.18")
 def test_the_last_request_names_the_session_and_nothing_else() -> None:
     session = established(at(0), at(1))
-    step = session.last_step()
+    step = session.close_request()
     assert step is not None
     request = request_of(step)
     assert (request.session_id, request.session_epoch) == (7, -1)
     assert (request.topics, request.forgotten_topics_data) == ([], [])
-    assert session.last_step() is None
-    assert FetchSession().last_step() is None
+    assert session.close_request() is None
+    assert FetchSession().close_request() is None
 
 
 @pytest.mark.spec("B.10.14", "I-19")
@@ -201,4 +201,4 @@ def test_a_session_that_lives_longer_than_its_topics_keeps_nothing_of_them() -> 
     for number in range(1, 200):
         ask(session, at(0, topic_id=number.to_bytes(16)))
         assert hear(session, told())
-    assert len(session.partitions) == len(session._names) == 1
+    assert len(session.partitions) == len(session._topic_names) == 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kclient.fetch.request import build_request
-from kclient.fetch.session import FULL, LAST_EPOCH, FetchRequestData, FetchSession, PartitionFetch
+from kclient.fetch.session import INITIAL_EPOCH, MAX_EPOCH, FetchRequestData, FetchSession, PartitionFetch
 from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kclient.types import TopicPartition
 from tests.fetch.broker_sessions import BrokerSessions
@@ -149,12 +149,12 @@ class Sessions(RuleBasedStateMachine):
     @invariant()
     def after_a_loss_the_next_request_is_full(self) -> None:
         """It names everything, forgets nothing, and ends the session that was."""
-        if not self.wanted or self.session.epoch != FULL or self.session.session_id == 0:
+        if not self.wanted or self.session.epoch != INITIAL_EPOCH or self.session.session_id == 0:
             return
         step = self._next_step()
-        assert step.epoch == FULL
+        assert step.epoch == INITIAL_EPOCH
         assert list(step.to_send) == list(self.wanted.values())
-        assert not step.forgotten
+        assert not step.to_forget
 
     def teardown(self) -> None:
         self.wanted.setdefault(PARTITIONS[0], PartitionFetch(PARTITIONS[0], 0, None, None, 1))
@@ -170,7 +170,7 @@ class Sessions(RuleBasedStateMachine):
         both, before = self.stepped | self.wanted, self.stepped
         news = [tp for tp in both if before.get(tp) is not self.wanted.get(tp)] if self.is_told else None
         self.stepped = dict(self.wanted)
-        return self.session.next_step(dict(self.wanted), news, by_id=self.newest > 12)
+        return self.session.next_request(dict(self.wanted), news, by_id=self.newest > 12)
 
     def _by_id(self) -> bool:
         return self.newest > 12 and all(one.topic_id is not None for one in self.wanted.values())
@@ -181,7 +181,7 @@ class Sessions(RuleBasedStateMachine):
         by_id = self._by_id()
         step = self._next_step()
         assert step.by_id is by_id
-        self._was_full = step.epoch == FULL
+        self._was_full = step.epoch == INITIAL_EPOCH
         answer = self.broker.handle(build_request(step, 1000, CONFIG), 17 if by_id else 12)
         if not answer.error_code:
             assert self._fetched() == self._asked(list(self.wanted.values()), by_id)
@@ -189,7 +189,7 @@ class Sessions(RuleBasedStateMachine):
         return answer
 
     def _hear(self, answer: FetchResponse) -> bool:
-        return self.session.accepts(answer, list(self.session.rows(answer)))
+        return self.session.handle_response(answer, list(self.session.rows(answer)))
 
     def _fetched(self) -> dict[object, tuple[int, int]]:
         return {
@@ -217,11 +217,11 @@ def test_behind_the_last_epoch_comes_1() -> None:
     wanted = {PARTITIONS[0]: PartitionFetch(PARTITIONS[0], 0, None, None, 1)}
     epochs = []
     for turn in range(5):
-        step = session.next_step(wanted)
+        step = session.next_request(wanted)
         epochs.append(step.epoch)
         answer = broker.handle(build_request(step, 1000, CONFIG), 12)
-        assert session.accepts(answer, list(session.rows(answer)))
+        assert session.handle_response(answer, list(session.rows(answer)))
         if turn == 1:
             (theirs,) = broker.sessions.open.values()
-            session.epoch = theirs.epoch = LAST_EPOCH
+            session.epoch = theirs.epoch = MAX_EPOCH
     assert epochs == [0, 1, 2**31 - 1, 1, 2]

@@ -262,7 +262,7 @@ def test_a08_fetch_sessions_go_by_name_while_one_topic_has_no_id() -> None:
 def test_a08_fetch_sessions_go_on_at_1_behind_the_last_epoch() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await more_fetches(cluster, consumer)
-        (ours,) = consumer._core.fetcher.sessions().values()
+        (ours,) = (node.session for node in consumer._core.fetcher._nodes.values())
         (theirs,) = sessions_of(cluster.state.brokers[1]).open.values()
         consumer.pause(ALL)
         await reached(lambda: all(one.answer is not None for one in fetches(cluster)))

@@ -79,8 +79,9 @@ class Sessions(Invariant):
 
     def _of_client(self, name: str, session_id: int) -> FetchSession | None:
         consumer = self.stage.members[name].consumer
-        sessions = consumer._core.fetcher.sessions() if consumer is not None else {}
-        return next((one for one in sessions.values() if one.session_id == session_id), None)
+        nodes = consumer._core.fetcher._nodes if consumer is not None else {}
+        sessions = (node.session for node in nodes.values())
+        return next((one for one in sessions if one.session_id == session_id), None)
 
 
 ALL = [Sessions]

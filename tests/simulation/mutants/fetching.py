@@ -87,18 +87,18 @@ def not_leader_is_empty(patch: Patch) -> None:
         self: FetchResponseHandler, node_id: int, asked: Any, code: int, state: Any, frame: Any
     ) -> Any:
         if code in OTHERS_LEAD:
-            self.delays.failed(asked.tp, node_id)
+            self.backoffs.failed(asked.tp, node_id)
             return None
         return before(self, node_id, asked, code, state, frame)
 
-    before = patch.put(FetchResponseHandler, "_take_error", take_error)
+    before = patch.put(FetchResponseHandler, "_handle_error", take_error)
     patch.put(response, "NAMES_NEW_LEADER", frozenset())
 
 
 @mutant("M-33", "I-22", look=follower_left_behind)
 def keep_preferred_replica(patch: Patch) -> None:
     """Read from the preferred replica for ever."""
-    patch.put(plan, "_loses_replica", lambda *_: False)
+    patch.put(plan, "_drop_read_replica", lambda *_: False)
 
 
 @mutant("M-34", "I-11", seed=2)
@@ -113,7 +113,7 @@ def deliver_revoked(patch: Patch) -> None:
         return before(self, node_id, asked, partition, frame)
 
     late = surface(patch)
-    before = patch.put(FetchResponseHandler, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_handle_partition", take_one)
 
 
 @mutant("M-35", "I-32", seed=162)
@@ -145,7 +145,7 @@ def no_rotation(patch: Patch) -> None:
 
     def begin(self: FetchResponseHandler, *arguments: Any) -> None:
         begin_before(self, *arguments)
-        self.turns = Fixed()
+        self.fetch_order = Fixed()
 
     begin_before = patch.put(FetchResponseHandler, "__init__", begin)
     add_before = patch.put(FetchBuffer, "add", add)
@@ -163,7 +163,7 @@ def error_stops_others(patch: Patch) -> None:
                 state.paused = True
         return useful
 
-    before = patch.put(FetchResponseHandler, "take", take)
+    before = patch.put(FetchResponseHandler, "handle", take)
 
 
 @mutant("M-38", "I-04", look=damage_beside)
@@ -224,7 +224,7 @@ def too_large_for_partition(patch: Patch) -> None:
             return None
         return before(self, node_id, asked, partition, frame)
 
-    before = patch.put(FetchResponseHandler, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_handle_partition", take_one)
 
 
 @mutant("M-43", "I-02", seed=180)
@@ -253,4 +253,4 @@ def order_of_arrival(patch: Patch) -> None:
         return before(self, node_id, asked, partition, frame)
 
     late = surface(patch)
-    before = patch.put(FetchResponseHandler, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_handle_partition", take_one)

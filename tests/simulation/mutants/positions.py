@@ -29,11 +29,11 @@ def reset_on_disconnect(patch: Patch) -> None:
 
     def failed(self: Fetcher, node: Any, error: Any) -> None:
         before(self, node, error)
-        for tp, one in node.asked.items():
+        for tp, one in node.requested.items():
             if self._positions.find(tp, one.position_version) is not None:
                 self._positions.request_offset_reset(tp, EARLIEST)
 
-    before = patch.put(Fetcher, "_failed", failed)
+    before = patch.put(Fetcher, "_request_failed", failed)
 
 
 @mutant("M-12", "I-15", seed=122)
@@ -47,7 +47,7 @@ def reset_by_follower(patch: Patch) -> None:
             node_id = state.position.leader.node_id
         return before(self, node_id, asked, code, state, frame)
 
-    before = patch.put(FetchResponseHandler, "_take_error", take_error)
+    before = patch.put(FetchResponseHandler, "_handle_error", take_error)
 
 
 @mutant("M-13", "I-11", "I-04", seed=180)
@@ -84,7 +84,7 @@ def late_answer_after_seek(patch: Patch) -> None:
             asked = attrs.evolve(asked, position_version=state.position_version)
         return before(self, node_id, asked, partition, frame)
 
-    before = patch.put(FetchResponseHandler, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_handle_partition", take_one)
 
 
 @mutant("M-15", "I-04", seed=154)

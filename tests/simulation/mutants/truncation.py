@@ -92,4 +92,4 @@ def old_topic_comes_back(patch: Patch) -> None:
 
     answers: dict[Any, list[tuple[bytes, CompletedFetch]]] = {}
     late = surface(patch)
-    before = patch.put(FetchResponseHandler, "_take_one", take_one)
+    before = patch.put(FetchResponseHandler, "_handle_partition", take_one)
