@@ -15,12 +15,13 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar, cast
+from typing import Any, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from kclient.bridge import LoopThread
+from kclient.config.settings import ConsumerSettings
 from kclient.consumer import interceptors
 from kclient.consumer.arguments import checked_listener
-from kclient.consumer.async_consumer import AsyncConsumer, warn_unclosed
+from kclient.consumer.async_consumer import warn_unclosed
 from kclient.consumer.commits import CommitCallback
 from kclient.consumer.delivered import exception_since
 from kclient.consumer.explain import Explanation
@@ -74,7 +75,7 @@ class Consumer:
         properties: str | PathLike[str] | None = None,
         listener: RebalanceListener | None = None,
         runtime: Runtime | None = None,
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None:
         self._thread: LoopThread | None = None
         self._inside: dict[str, threading.Thread] = {}  # "thread": the one that is inside
@@ -104,33 +105,60 @@ class Consumer:
         pattern: re.Pattern[str] | SubscriptionPattern | str | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
+        """Follow topics, or every topic whose whole name matches `pattern`; replaces the subscription before it.
+
+        A SubscriptionPattern is resolved by the brokers, if group_protocol is consumer. The assignment changes with the
+        next rebalance. No topics and no pattern is `unsubscribe()`. Raises ArgumentError for a blank name, UsageError
+        beside `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
+        """
         lent = self._lent(listener)
-        self._await(lambda: self._inner.subscribe(topics, pattern=pattern, listener=lent))
+        self._run(lambda: self._inner.subscribe(topics, pattern=pattern, listener=lent))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        self._await(lambda: self._inner.assign(partitions))
+        """Read these partitions, chosen by hand, with or without a group; no partitions is `unsubscribe()`.
+
+        Partitions that stay keep their positions. Raises ArgumentError, and UsageError beside `subscribe`.
+        """
+        self._run(lambda: self._inner.assign(partitions))
 
     def unsubscribe(self) -> None:
+        """Leave the group, call the listener, and stop reading. Nothing is auto-committed.
+
+        What the listener or another task subscribes to meanwhile stays.
+        """
         clean = not self._processing.raising()
-        self._await(lambda: self._inner.end_subscription(clean=clean))
+        self._run(lambda: self._inner.end_subscription(clean=clean))
 
     def assignment(self) -> tuple[TopicPartition, ...]:
-        return self._call(self._inner.assignment)
+        """The partitions that are assigned now."""
+        return self._run(self._inner.assignment)
 
     def subscription(self) -> tuple[str, ...]:
-        return self._call(self._inner.subscription)
+        """The topics that are followed; of a pattern, those that match now.
+
+        Empty for a manual assignment, and for a SubscriptionPattern, which only the brokers resolve.
+        """
+        return self._run(self._inner.subscription)
 
     # --- records
 
     def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
-        records = self._await(lambda: self._inner.poll(timeout, max_records))
+        """The next records, at most `max_records` (default max_poll_records); none when `timeout` seconds passed.
+
+        Rebalances, listeners, commit callbacks and automatic commits happen inside this call, and errors of the work
+        in the background are raised by it: one at a time, and nothing is lost by them. It may return early and empty
+        where only positions moved. Raises UsageError without a subscription, ConcurrentUseError beside another poll,
+        DecodeError and CorruptDataError where a record cannot be read (the position stays on it), NoOffsetError,
+        OffsetOutOfRangeError, LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
+        """
+        records: Records[Any, Any] = self._run(lambda: self._inner.poll(timeout, max_records))
         self._processing.taken()
         self._inner.received = True  # from here to the caller's next line no signal is looked at
         return records
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         """Records one by one, until the consumer is closed; see `AsyncConsumer.__aiter__`."""
-        self._call(self._inner.assignment)
+        self._run(self._inner.assignment)
         return self._records()
 
     def _records(self) -> Iterator[Record[Any, Any]]:
@@ -139,7 +167,7 @@ class Consumer:
             self._processing.taken()
             yield from delivered
             if delivered is self._inner.delivered and not self._inner.closed:
-                self._await(self._inner.refill)
+                self._run(self._inner.refill)
 
     # --- commits
 
@@ -148,94 +176,172 @@ class Consumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout: float | None = None,
     ) -> None:
-        self._await(lambda: self._inner.commit(offsets, timeout))
+        """Store offsets for the group: those after all returned records, or the given ones.
+
+        An offset is that of the next record to consume: the last processed one + 1.
+
+        Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
+        AuthorizationError, ArgumentError, UnknownTopicError for a partition that its topic does not have.
+        """
+        self._run(lambda: self._inner.commit(offsets, timeout))
 
     def commit_async(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        self._call(lambda: self._inner.commit_async(offsets, callback))
+        """As `commit`, without waiting and without a second try.
+
+        `callback(offsets, error)` runs inside a later poll, commit, unsubscribe or close, in the order of the commits;
+        `error` is None if the offsets are stored. Raises CommitFailedError when 10,000 commits wait already.
+        """
+        self._run(lambda: self._inner.commit_async(offsets, callback))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        return self._await(lambda: self._inner.committed(partitions, timeout))
+        """What the group has stored for each partition, None where nothing is."""
+        return self._run(lambda: self._inner.committed(partitions, timeout))
 
     # --- positions
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        return self._await(lambda: self._inner.position(partition, timeout))
+        """The offset of the next record to be handed out, waited for. Raises NotAssignedError."""
+        return self._run(lambda: self._inner.position(partition, timeout))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        self._call(lambda: self._inner.seek(partition, offset))
+        """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset."""
+        self._run(lambda: self._inner.seek(partition, offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        self._call(lambda: self._inner.seek_to_beginning(partitions))
+        """Go to the first offset of these, or of all assigned partitions. Raises NotAssignedError."""
+        self._run(lambda: self._inner.seek_to_beginning(partitions))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        self._call(lambda: self._inner.seek_to_end(partitions))
+        """Seek to the end of these, or of all assigned partitions. Raises NotAssignedError."""
+        self._run(lambda: self._inner.seek_to_end(partitions))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        self._call(lambda: self._inner.pause(partitions))
+        """Hand out nothing of these until `resume`. Raises NotAssignedError."""
+        self._run(lambda: self._inner.pause(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        self._call(lambda: self._inner.resume(partitions))
+        """Undo `pause`. Raises NotAssignedError."""
+        self._run(lambda: self._inner.resume(partitions))
 
     def paused(self) -> tuple[TopicPartition, ...]:
-        return self._call(self._inner.paused)
+        """The partitions that are paused."""
+        return self._run(self._inner.paused)
 
     # --- questions to the cluster
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        return self._await(lambda: self._inner.offsets_for_times(times, timeout))
+        """The first offset at or after each time; None where no record is that new. With timeout 0 all are None.
+
+        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raises ArgumentError for others, for numbers
+        that look like seconds too.
+        """
+        return self._run(lambda: self._inner.offsets_for_times(times, timeout))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        return self._await(lambda: self._inner.beginning_offsets(partitions, timeout))
+        """The first offset of each partition."""
+        return self._run(lambda: self._inner.beginning_offsets(partitions, timeout))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        return self._await(lambda: self._inner.end_offsets(partitions, timeout))
+        """Return the end of each partition: the offset after the last record that `isolation_level` lets through.
+
+        High watermark, or last stable offset with read_committed. With timeout 0 nothing is waited for: an empty dict.
+        A partition that does not exist is waited for: DeadlineError names it. Raises TopicAuthorizationError.
+        """
+        return self._run(lambda: self._inner.end_offsets(partitions, timeout))
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
-        return self._await(lambda: self._inner.partitions_for(topic, timeout))
+        """The partitions of a topic, none if it does not exist. Raises TopicAuthorizationError."""
+        return self._run(lambda: self._inner.partitions_for(topic, timeout))
 
     def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        return self._await(lambda: self._inner.list_topics(timeout))
+        """Every topic that this client may see, with its partitions."""
+        return self._run(lambda: self._inner.list_topics(timeout))
 
     def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
-        return self._await(lambda: self._inner.brokers(timeout))
+        """The brokers that are up, by the ids that `PartitionInfo` names: host, port and rack."""
+        return self._run(lambda: self._inner.brokers(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        return self._call(lambda: self._inner.current_lag(partition))
+        """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError.
+
+        The end is the high watermark, or the last stable offset with read_committed. Where it is not known, it is
+        requested in the background.
+        """
+        return self._run(lambda: self._inner.current_lag(partition))
 
     def explain(self, *, ask: bool = True, timeout: float = 5.0) -> Explanation:
-        return self._await(lambda: self._inner.explain(ask=ask, timeout=timeout))
+        """Why nothing arrives: for each assigned partition one sentence, and one for the consumer; `str()` is a table.
+
+            paused · at the end · waiting for committed offset, reset, validation or a leader · backing off, how long
+            · a Fetch in flight, how long · held by an open transaction, whose · buffer full · ready for the next poll
+            · stuck on a record until a seek · the next poll raises what
+
+        Looks at what is known and changes nothing. Only partitions that an open transaction holds are asked for, one
+        Fetch to the leader of each, which takes `timeout` seconds at most; with `ask=False` nothing at all is sent.
+        A broker that does not answer is part of the sentence and no error.
+        """
+        return self._run(lambda: self._inner.explain(ask=ask, timeout=timeout))
 
     # --- the group, and the consumer itself
 
     def group_metadata(self) -> GroupMetadata:
-        return self._call(self._inner.group_metadata)
+        """Who this consumer is in its group."""
+        return self._run(self._inner.group_metadata)
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        self._call(lambda: self._inner.enforce_rebalance(reason))
+        """Have the group rebalance at the next poll. `reason` goes to the broker's log.
+
+        No effect with `assign`, nor with the consumer protocol, where the brokers decide.
+        """
+        self._run(lambda: self._inner.enforce_rebalance(reason))
 
     def wakeup(self) -> None:
+        """End the call that waits now, or the next one, with WakeupError. From any thread.
+
+        `close` and `unsubscribe`, with what listeners and callbacks call inside of them, are not interrupted.
+        """
         self._inner.wakeup()
 
     def metrics(self) -> MetricValues:
-        return self._call(self._inner.metrics)
+        """Every metric with its value now, under the names that Java's consumer uses; see docs/metrics.md.
+
+            consumer.metrics().value("records-lag", topic="orders", partition=0)
+
+        Times are milliseconds where the name does not say otherwise. NaN stands where nothing was measured lately.
+        """
+        return self._run(self._inner.metrics)
 
     def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
+        """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
+
+        While an exception is handled, or where the task that took the records was cancelled, failed, or has not come
+        back for more, only what was released is committed: docs/services.md.
+
+        Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A member that is joining
+        leaves even without time, which takes a second at most; so does the end of a close that is cancelled. A second
+        close waits for the first, as long as its own timeout. Raises ListenerError at the end, and UsageError on
+        another event loop than that of the first call, or when that loop has ended.
+
+        A static member (group_instance_id) keeps its place in the group until its session times out, so that a
+        restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`
+        gives the place up in either case, `leave=False` keeps it (KIP-1092). Leaving a with-block is `leave=None`.
+        """
         self._inner.check_process()
         if not self._inner.closed:
             clean = not self._processing.interrupted()
-            self._await(lambda: self._inner.end(timeout, clean=clean, leave=leave))
+            self._run(lambda: self._inner.end(timeout, clean=clean, leave=leave))
 
     def __enter__(self) -> Self:
         self._inner.check_process()
@@ -249,7 +355,7 @@ class Consumer:
         self._inner.check_process()
         if not self._inner.closed:
             clean = error is None and not self._processing.interrupted()
-            self._await(lambda: self._inner.end(clean=clean))
+            self._run(lambda: self._inner.end(clean=clean))
 
     def __del__(self) -> None:
         thread = getattr(self, "_thread", None)
@@ -269,11 +375,11 @@ class Consumer:
 
     # --- to the loop and back
 
-    def _await(self, function: Callable[[], Awaitable[T]]) -> T:
-        return self._run(function)  # type: ignore[no-any-return]
+    @overload
+    def _run(self, function: Callable[[], Awaitable[T]]) -> T: ...
 
-    def _call(self, function: Callable[[], T]) -> T:
-        return self._run(function)  # type: ignore[no-any-return]
+    @overload
+    def _run(self, function: Callable[[], T]) -> T: ...
 
     def _run(self, function: Callable[[], Any]) -> Any:
         """Do one call on the loop; the last one, close, lets the loop thread go."""
@@ -337,8 +443,3 @@ def _refuse_coroutines(whose: str, names: Sequence[str]) -> None:
             "thread, where no loop is. Write def, or use an AsyncConsumer.",
             problems=(f"{whose} {' and '.join(names)} are coroutine functions",),
         )
-
-
-for _name, _method in vars(Consumer).items():
-    if callable(_method) and not _name.startswith("_"):
-        _method.__doc__ = getattr(AsyncConsumer, _name).__doc__

@@ -16,10 +16,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self, Unpack
 
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config, discard, load
+from kclient.config.settings import ConsumerSettings
 from kclient.consumer import close, explain, offset_lookup
 from kclient.consumer.arguments import (
     check_leave,
@@ -95,7 +96,7 @@ class AsyncConsumer:
         properties: str | PathLike[str] | None = None,
         listener: RebalanceListener | None = None,
         runtime: Runtime | None = None,
-        **settings: Any,
+        **settings: Unpack[ConsumerSettings],
     ) -> None:
         checked_topics(topics)  # a mapping of settings here explains why settings are missing
         loaded = load(settings, config, properties)

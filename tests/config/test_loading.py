@@ -18,6 +18,7 @@ from kclient.config.model import keys, rules
 from kclient.config.refused import REFUSED
 from kclient.config.spellings import OTHER_SPELLINGS
 from kclient.errors import ConfigError
+from tools import write_settings
 
 HERE = {"bootstrap_servers": "localhost:9092"}
 
@@ -342,3 +343,7 @@ def test_an_address_without_port_or_with_a_scheme_is_shown_how_to_write_it(addre
 def test_the_repr_has_only_what_is_not_the_default() -> None:
     config = load({**HERE, "group_id": "g", "client_id": "c", "max_poll_records": 500})
     assert repr(config) == ("Config(bootstrap_servers=('localhost:9092',), client_id='c', group_id='g')")
+
+
+def test_the_typed_settings_are_the_keys_of_the_table() -> None:
+    assert write_settings.FILE.read_text() == write_settings.rendered(), "run python -m tools.write_settings"

@@ -63,6 +63,11 @@ def test_every_public_call_says_what_it_does() -> None:
             assert getattr(cls, name).__doc__, f"{cls.__name__}.{name}"
 
 
+def test_the_calls_of_both_consumers_have_the_same_docstrings() -> None:
+    for name in public_calls(Consumer):
+        assert getattr(Consumer, name).__doc__ == getattr(AsyncConsumer, name).__doc__, name
+
+
 def test_the_readme_loop(broker: MiniBroker) -> None:
     with consumer(broker, "a") as c:
         values = []

@@ -1,0 +1,71 @@
+"""Write kclient/config/settings.py from the keys in kclient/config/model.py: `python -m tools.write_settings`.
+
+`**settings: Unpack[ConsumerSettings]` lets editors and type checkers show the keys. A test in tests/config compares the
+file with the table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kclient.config.model import Config, keys
+
+FILE: Final = Path(__file__).parents[1] / "kclient" / "config" / "settings.py"
+
+HEAD: Final = '''"""The settings of a consumer as keyword arguments, for editors and type checkers.
+
+Written by `python -m tools.write_settings` from the keys of `model.py`, which also check the values. The types are what
+a value may be written as: a number or a boolean also as text, a list also as comma-separated text. In place of a value
+a function without parameters may provide it.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias, TypedDict
+
+Text: TypeAlias = str | Callable[[], Any]
+Number: TypeAlias = int | str | Callable[[], Any]
+Boolean: TypeAlias = bool | str | Callable[[], Any]
+Texts: TypeAlias = str | Sequence[str] | Callable[[], Any]
+
+
+class ConsumerSettings(TypedDict, total=False):
+    """Kafka's own keys in snake_case, then kclient's own. Times are milliseconds, sizes bytes."""
+
+'''
+
+WRITTEN_AS: Final = {
+    "str": "Text",
+    "int": "Number",
+    "bool": "Boolean",
+    "tuple[str, ...]": "Texts",
+    "Secret": "Text",
+    "tuple[Any, ...]": "Any",  # classes, objects or their names
+    "Deserializer": "Any",
+    "DeadLetterSink": "Any",
+    "ssl.SSLContext": "ssl.SSLContext | Callable[[], Any]",
+    "str | timedelta": "Text | timedelta",
+}
+
+
+def annotation(field: attrs.Attribute[Any]) -> str:
+    """Return what a value of this key may be written as."""
+    declared = Config.__annotations__[field.name]
+    plain = declared.removesuffix(" | None")
+    written = WRITTEN_AS[plain]
+    return written if plain == declared or written == "Any" else f"{written} | None"
+
+
+def rendered() -> str:
+    """Return the text of the file."""
+    return HEAD + "".join(f"    {field.name}: {annotation(field)}\n" for field in keys())
+
+
+if __name__ == "__main__":
+    FILE.write_text(rendered())
