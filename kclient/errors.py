@@ -122,7 +122,7 @@ class ConcurrentUseError(UsageError):
 
 
 class WakeupError(KclientError):
-    """`wakeup()` ended this call. Nothing is lost; the next call goes on where this one stopped."""
+    """`wakeup()` ended this call. Nothing is lost; the next call continues where this one stopped."""
 
     kc_code = "KC-460"
     retriable = True
@@ -137,7 +137,7 @@ class ListenerError(KclientError):
 
 
 class ConnectError(KclientError, OSError):
-    """A broker cannot be reached or the connection broke. `stage` says how far it came."""
+    """A broker cannot be reached or the connection broke. `stage` is the step that failed."""
 
     kc_code = "KC-100"
     retriable = True
@@ -148,14 +148,14 @@ class ConnectError(KclientError, OSError):
 
 
 class NameResolutionError(ConnectError):
-    """The host's name has no address."""
+    """The host name does not resolve to an address."""
 
     kc_code = "KC-101"
     stage = "dns"
 
 
 class PortClosedError(ConnectError):
-    """Nothing listens on the port, there is no answer, or the peer closed the connection."""
+    """Nothing listens on the port, the peer does not answer, or it closed the connection."""
 
     kc_code = "KC-102"
     stage = "tcp"
@@ -189,7 +189,7 @@ class CertificateError(TlsError):
 
 
 class HostnameMismatchError(TlsError):
-    """The broker's certificate is for another name. `names` holds those that it is for."""
+    """The broker's certificate is for another name. `names` holds the names in it."""
 
     kc_code = "KC-105"
     names: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ class AuthenticationError(ConnectError):
 
 
 class VersionError(ConnectError):
-    """The peer is not a Kafka broker, or no version of a request suits both sides."""
+    """The peer is not a Kafka broker, or client and broker have no version of a request in common."""
 
     kc_code = "KC-110"
     retriable = False
@@ -364,7 +364,7 @@ class ProtocolEncodeError(KclientError, ValueError):
 
 
 class CorruptDataError(KclientError):
-    """Bytes from the broker are not what they should be."""
+    """Bytes from the broker are invalid."""
 
     kc_code = "KC-510"
 

@@ -180,7 +180,7 @@ class Connection:
             async with asyncio.timeout_at(deadline):
                 return await self._raw
         except TimeoutError as exc:
-            raise errors.no_turn(self.peer, "an authentication token") from exc
+            raise errors.not_sent_in_time(self.peer, "an authentication token") from exc
         finally:
             self._raw = None
             self.protocol.smallest = SMALLEST_FRAME
@@ -220,7 +220,7 @@ class Connection:
                     quiet = self._throttled_until - self._loop.time() if self.throttled else None
                     await wait_any((self._turn_changed, self._turn_changed.count), timeout=quiet)
         except TimeoutError as exc:
-            raise errors.no_turn(self.peer, name) from exc
+            raise errors.not_sent_in_time(self.peer, name) from exc
 
     def _can_send(self, name: str) -> bool:
         if self.closed:

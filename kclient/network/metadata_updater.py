@@ -23,7 +23,7 @@ from kclient.generated.metadata_request import MetadataRequest, MetadataRequestT
 from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
-from kclient.network.errors import begin_again, broker_error
+from kclient.network.errors import broker_error, rebootstrap_required
 from kclient.network.metadata import MetadataCache, UpdateResult, is_legal_topic
 from kclient.protocol.errors import (
     INVALID_TOPIC_EXCEPTION,
@@ -141,7 +141,7 @@ class MetadataUpdater:
         version, answer = await self._send_request()
         if answer.error_code == REBOOTSTRAP_REQUIRED:
             self._rebootstrap("the broker answered REBOOTSTRAP_REQUIRED")
-            raise begin_again()
+            raise rebootstrap_required()
         if answer.error_code != NONE:
             raise broker_error(answer.error_code, "reading metadata")
         whole = _covers(asked, self._topics) and set(self._topic_ids) <= set(asked_ids)

@@ -1,7 +1,7 @@
 """SASL authentication of a connection, and its renewal before the session ends (KIP-368).
 
     SaslHandshake            the mechanism's name; the broker must offer it
-    SaslAuthenticate …       the mechanism's tokens, one request and one answer for each step
+    SaslAuthenticate …       the mechanism's tokens, one request and one response for each step
 
 After version 0 of SaslHandshake, tokens are sent without Kafka's headers. Only the configured mechanism is used,
 whatever else the broker offers. The mechanism defines the number of steps: authentication fails if the broker asks
@@ -46,7 +46,7 @@ NONCE_BYTES: Final = 24
 DERIVE_SECONDS: Final = 10.0
 ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
 SHORTEST_SESSION_MS: Final = 1_000  # Kafka refuses a renewal within a second of the last one
-NO_CODE: Final = re.compile(r"[^A-Za-z0-9+/_-]+")
+NOT_ENCODED: Final = re.compile(r"[^A-Za-z0-9+/_-]+")
 RENEW_AT: Final = (0.85, 0.95)  # of a session's lifetime
 
 
@@ -79,35 +79,36 @@ class Authenticator:
     def __init__(self, credentials: Credentials, runtime: Runtime, timeout: float) -> None:
         self._credentials = credentials
         self._runtime = runtime
-        self._timeout = timeout  # seconds for one conversation
+        self._timeout = timeout  # seconds for one authentication
 
-    async def __call__(self, line: SaslChannel) -> float | None:
+    async def __call__(self, channel: SaslChannel) -> float | None:
         """Authenticate. Return the seconds until the next authentication, None for never. Raise ConnectError."""
-        conversation = _Conversation(
-            line, self._credentials, self._runtime, self._runtime.now() + self._timeout
-        )
+        deadline = self._runtime.now() + self._timeout
+        exchange = _SaslExchange(channel, self._credentials, self._runtime, deadline)
         try:
-            lifetime_ms = await conversation.run()
-        except ScramError as exc:  # a kind of ValueError: it comes first
-            raise peer_not_authentic(line.peer, self._credentials.mechanism, str(exc)) from None
+            lifetime_ms = await exchange.run()
+        except ScramError as exc:  # a subclass of ValueError, so it comes first
+            raise sasl_error(channel.peer, self._credentials.mechanism, NOT_AUTHENTIC, why=exc) from None
         except ProtocolDecodeError as exc:
-            why = f"its answer cannot be read: {exc.text}"
-            raise peer_not_authentic(line.peer, self._credentials.mechanism, why) from exc
+            why = f"its response cannot be decoded: {exc.text}"
+            raise sasl_error(channel.peer, self._credentials.mechanism, NOT_AUTHENTIC, why=why) from exc
         except ValueError as exc:
-            raise _no_credentials(line.peer, self._credentials.mechanism, str(exc)) from None
-        logger.debug("%s: authenticated with %s", line.peer, self._credentials.mechanism)
+            raise sasl_error(channel.peer, self._credentials.mechanism, NO_CREDENTIALS, why=exc) from None
+        logger.debug("%s: authenticated with %s", channel.peer, self._credentials.mechanism)
         if lifetime_ms <= 0:
             return None
         if lifetime_ms < SHORTEST_SESSION_MS:
-            raise _session_too_short(line.peer, self._credentials.mechanism, lifetime_ms)
+            raise sasl_error(
+                channel.peer, self._credentials.mechanism, SESSION_TOO_SHORT, lifetime_ms=lifetime_ms
+            )
         return lifetime_ms / 1000 * self._runtime.rng.uniform(*RENEW_AT)
 
 
 @attrs.define(eq=False, repr=False)
-class _Conversation:
+class _SaslExchange:
     """One authentication on one connection."""
 
-    line: SaslChannel
+    channel: SaslChannel
     credentials: Credentials
     runtime: Runtime
     deadline: float
@@ -128,28 +129,25 @@ class _Conversation:
         return self.lifetime_ms
 
     async def _handshake(self) -> None:
-        version = self.line.version_for(SaslHandshakeRequest)
-        answer = await self._ask(
-            SaslHandshakeRequest(mechanism=self.mechanism), version, SaslHandshakeResponse
-        )
-        if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
-            raise _mechanism_not_offered(self.line.peer, self.mechanism, answer.mechanisms)
-        if answer.error_code == ILLEGAL_SASL_STATE:
-            raise _sasl_not_enabled(self.line.peer, self.mechanism)
-        if answer.error_code != NONE:
-            raise _credentials_refused(self.line.peer, self.mechanism, answer.error_code, "")
-        if self.mechanism not in answer.mechanisms:
-            raise _mechanism_not_offered(self.line.peer, self.mechanism, answer.mechanisms)
+        version = self.channel.version_for(SaslHandshakeRequest)
+        request = SaslHandshakeRequest(mechanism=self.mechanism)
+        response = await self._ask(request, version, SaslHandshakeResponse)
+        code, offered = response.error_code, response.mechanisms
+        if code == ILLEGAL_SASL_STATE:
+            raise self._error(SASL_NOT_ENABLED)
+        if code not in (NONE, UNSUPPORTED_SASL_MECHANISM):
+            raise self._error(CREDENTIALS_REFUSED, code=describe_code(code, ""))
+        if code == UNSUPPORTED_SASL_MECHANISM or self.mechanism not in offered:
+            names = format_names(list(offered), MOST_OFFERED) or "no mechanism at all"
+            raise self._error(MECHANISM_NOT_OFFERED, offered=names)
         self.raw = version == 0
 
     async def _plain(self) -> None:
-        # A provider may have to read a file; and what runs off the loop gets the secret, not its text.
+        # A provider may read a file, so it runs in a worker thread. HiddenText keeps the text out of repr().
         password = HiddenText(await self.runtime.offload(self.credentials.password.reveal))
         rest = await self._token(plain_token(self.credentials.username, password))
         if rest:
-            raise peer_not_authentic(
-                self.line.peer, self.mechanism, "the broker goes on after the last token"
-            )
+            raise self._error(NOT_AUTHENTIC, why="the broker goes on after the last token")
 
     async def _scram(self) -> None:
         credentials = self.credentials
@@ -172,49 +170,52 @@ class _Conversation:
                     _salted, self.mechanism, self.credentials.password, challenge
                 )
         except TimeoutError as exc:
-            raise _derivation_too_slow(self.line.peer, self.mechanism, DERIVE_SECONDS) from exc
+            raise self._error(DERIVATION_TOO_SLOW, seconds=DERIVE_SECONDS) from exc
 
     async def _token(self, token: bytes) -> bytes:
         """Send one token and return the broker's token."""
         if self.raw:
-            return self._bounded(await self.line.exchange_raw(token, self.deadline))
-        version = self.line.version_for(SaslAuthenticateRequest)
+            return self._checked_size(await self.channel.exchange_raw(token, self.deadline))
+        version = self.channel.version_for(SaslAuthenticateRequest)
         request = SaslAuthenticateRequest(auth_bytes=token)
-        answer = await self._ask(request, version, SaslAuthenticateResponse)
-        if answer.error_code != NONE:
-            said = self._hidden(answer.error_message or "")
-            raise _credentials_refused(self.line.peer, self.mechanism, answer.error_code, said)
-        self.lifetime_ms = answer.session_lifetime_ms
-        return self._bounded(answer.auth_bytes)
+        response = await self._ask(request, version, SaslAuthenticateResponse)
+        if response.error_code != NONE:
+            message = self._without_password(response.error_message or "")
+            raise self._error(CREDENTIALS_REFUSED, code=describe_code(response.error_code, message))
+        self.lifetime_ms = response.session_lifetime_ms
+        return self._checked_size(response.auth_bytes)
 
-    def _bounded(self, token: bytes) -> bytes:
+    def _checked_size(self, token: bytes) -> bytes:
         if len(token) > MAX_TOKEN_BYTES:
-            raise peer_not_authentic(self.line.peer, self.mechanism, f"its token has {len(token)} bytes")
+            raise self._error(NOT_AUTHENTIC, why=f"its token has {len(token)} bytes")
         return token
 
-    def _hidden(self, said: str) -> str:
+    def _without_password(self, message: str) -> str:
         """Return the broker's message without the password, which it may have echoed in plain or encoded form."""
         password = self.credentials.password.reveal()
-        said = said.replace(password, "***")
-        if any(password.encode() in decoded for decoded in _decoded(said)):
+        message = message.replace(password, "***")
+        if any(password.encode() in decoded for decoded in _decoded(message)):
             return "(not shown, for it repeats the password)"
-        return said
+        return message
 
     async def _ask(self, message: Message, version: int, kind: type[Any]) -> Any:
-        answer = await self.line.ask(message, version, self.deadline)
-        if not isinstance(answer, kind):
-            raise InternalError(f"{message.NAME} was answered by {type(answer).__name__}")
-        return answer
+        response = await self.channel.ask(message, version, self.deadline)
+        if not isinstance(response, kind):
+            raise InternalError(f"{message.NAME} was answered by {type(response).__name__}")
+        return response
+
+    def _error(self, text: str, **values: Any) -> AuthenticationError:
+        return sasl_error(self.channel.peer, self.mechanism, text, **values)
 
 
 def _decoded(text: str) -> Iterator[bytes]:
-    """Return a text's base64, hex and percent-encoded forms, from each offset where a group may begin.
+    """Yield the base64, hex and percent-decoded forms of a text, from each offset where an encoded group may begin.
 
-    Spaces may have been put into an encoded text, so it is looked at without them, too.
+    The broker may have inserted spaces into an encoded password, so the text without them is decoded too.
     """
     yield unquote_to_bytes(text)
-    for word in ENCODED.findall(f"{text} {NO_CODE.sub('', text)}"):
-        for shift in range(4):
+    for word in ENCODED.findall(f"{text} {NOT_ENCODED.sub('', text)}"):
+        for shift in range(4):  # base64 encodes in groups of 4 characters, so there are four possible starts
             code = word[shift:].replace("+", "-").replace("/", "_")
             with suppress(ValueError):
                 yield base64.urlsafe_b64decode(
@@ -229,35 +230,38 @@ def _salted(mechanism: str, password: Secret, challenge: Challenge) -> bytes:
 
 
 class SaslReauthentication:
-    """`authenticate` gives the seconds until it must be done again, None for never.
+    """Authenticates a connection and starts a renewal before the session expires (KIP-368).
 
-    `renewed` is called when a renewal is over, with its error if it failed.
+    `authenticate` returns the seconds until the next authentication, None for never.
+    `renewed` is called after a renewal, with its error if it failed.
     """
 
     def __init__(
         self,
         authenticate: Callable[[SaslChannel], Awaitable[float | None]],
-        line: SaslChannel,
+        channel: SaslChannel,
         renewed: Callable[[KclientError | None], None],
     ) -> None:
         self._authenticate = authenticate
-        self._line = line
+        self._channel = channel
         self._renewed = renewed
         self._loop = asyncio.get_running_loop()
         self._renew_at = math.inf
         self._renewal: asyncio.Task[None] | None = None
-        self._request_is_owed = False  # the session was over as soon as it began
+        # True if the session had expired when it began: one request is sent before the next renewal, otherwise
+        # a connection with very short sessions would only renew.
+        self._request_due = False
 
     async def begin(self) -> None:
         """Authenticate. Raise KclientError if that fails."""
         began = self._loop.time()
-        seconds = await self._authenticate(self._line)
+        seconds = await self._authenticate(self._channel)
         self._renew_at = math.inf if seconds is None else began + seconds
-        self._request_is_owed = self._loop.time() >= self._renew_at
+        self._request_due = self._loop.time() >= self._renew_at
 
     def renewing(self) -> bool:
         """Return whether requests must wait for a renewal. Start it if it is due."""
-        is_due = not self._request_is_owed and self._loop.time() >= self._renew_at
+        is_due = not self._request_due and self._loop.time() >= self._renew_at
         if self._renewal is None and is_due:
             self._renew_at = math.inf
             self._renewal = asyncio.create_task(self._renew())
@@ -265,17 +269,17 @@ class SaslReauthentication:
 
     def request_sent(self) -> None:
         """Note that a request is being sent, after which a renewal may start."""
-        self._request_is_owed = False
+        self._request_due = False
 
     async def _renew(self) -> None:
-        problem: KclientError | None = None
+        failure: KclientError | None = None
         try:
             await self.begin()
         except KclientError as exc:
-            problem = exc
+            failure = exc
         finally:
             self._renewal = None
-        self._renewed(problem)
+        self._renewed(failure)
 
     def end(self) -> None:
         """Cancel a running renewal, because the connection is closed."""
@@ -294,7 +298,7 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
     if (jaas := config.sasl_jaas_config) is not None:
         options = parse_jaas(jaas.reveal()).options
         user, token = options["username"], options.get("tokenauth", "").lower() == "true"
-        # Its provider is called again for each authentication.
+        # The provider is called again for each authentication.
         password = Secret(lambda: parse_jaas(jaas.reveal()).options["password"])
     credentials = Credentials(config.sasl_mechanism, user, password, token, config.scram_max_iterations)
     return Authenticator(credentials, runtime, config.request_timeout_ms / 1000)
@@ -302,91 +306,68 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
 
 MOST_OFFERED: Final = 20
 
+# The texts of AuthenticationError: what failed, the likely cause, the next step.
+CREDENTIALS_REFUSED: Final = (
+    "{peer} refused the authentication with {mechanism}: {code}. "
+    "User name or password is wrong, or the broker does not have this user for this mechanism. "
+    "Correct sasl_username and sasl_password (or sasl_jaas_config); the same ones will be refused again."
+)
+MECHANISM_NOT_OFFERED: Final = (
+    "{peer} does not offer {mechanism}; it offers {offered}. "
+    "The listener is set up for others. "
+    "Set sasl_mechanism to one that it offers, or add it to the broker's sasl.enabled.mechanisms."
+)
+SASL_NOT_ENABLED: Final = (
+    "{peer} refused the authentication with {mechanism}: ILLEGAL_SASL_STATE (34). "
+    "The listener does not use SASL. "
+    "Give the port of a SASL listener, or set security_protocol to SSL or PLAINTEXT as the listener has it."
+)
+SASL_REQUIRED: Final = (
+    "{peer} requires SASL authentication, and this client has none configured. "
+    "The listener offers {offered}. "
+    "Set security_protocol to SASL_SSL (or SASL_PLAINTEXT), sasl_mechanism to one of these, and user and password."
+)
+# The broker broke the mechanism's rules, or could not prove that it knows the credential.
+NOT_AUTHENTIC: Final = (
+    "{peer}: {mechanism} failed: {why}. "
+    "The peer does not follow the mechanism; it may not be the broker that it claims to be. "
+    "Nothing was sent to it after this. Check the address, and the broker's own log."
+)
+DERIVATION_TOO_SLOW: Final = (
+    "{peer}: {mechanism} asked for a key that took more than {seconds:.0f} s to derive. "
+    "The broker's iteration count is very high, or this machine is busy. "
+    "Lower the iterations of this user's credential on the broker."
+)
+NO_CREDENTIALS: Final = (
+    "{peer}: no credentials for {mechanism}: the password {why}. "
+    "Its provider worked when the client was made and does not now. "
+    "Correct it; the next attempt calls it again."
+)
+SESSION_TOO_SHORT: Final = (
+    "{peer} accepted {mechanism} for a session of {lifetime_ms} ms. "
+    "No broker renews a session within a second of the last time: connections.max.reauth.ms is set too low, or the "
+    "peer is not the broker that it claims to be. Set connections.max.reauth.ms to 1000 or more, or to 0."
+)
 
-def _credentials_refused(peer: Peer, mechanism: str, code: int, said: str) -> AuthenticationError:
-    """The broker answered with an error code."""
-    quoted = f': "{printable(said)}"' if said else ""
+
+def sasl_error(peer: Peer, mechanism: str, text: str, **values: Any) -> AuthenticationError:
+    """Return the error with one of the texts above and the `values` that it names."""
     return AuthenticationError(
-        f"{peer} refused the authentication with {mechanism}: {error(code).name} ({code}){quoted}. "
-        "User name or password is wrong, or the broker does not have this user for this mechanism. "
-        "Correct sasl_username and sasl_password (or sasl_jaas_config); the same ones will be refused again.",
-        mechanism=mechanism,
-        **where(peer),
-    )
-
-
-def _mechanism_not_offered(peer: Peer, mechanism: str, offered: Iterable[str]) -> AuthenticationError:
-    """The listener has other mechanisms."""
-    names = format_names(list(offered), MOST_OFFERED) or "no mechanism at all"
-    return AuthenticationError(
-        f"{peer} does not offer {mechanism}; it offers {names}. "
-        "The listener is set up for others. "
-        "Set sasl_mechanism to one that it offers, or have the broker's sasl.enabled.mechanisms name it.",
-        mechanism=mechanism,
-        **where(peer),
-    )
-
-
-def _sasl_not_enabled(peer: Peer, mechanism: str) -> AuthenticationError:
-    """The listener wants no SASL at all."""
-    return AuthenticationError(
-        f"{peer} refused the authentication with {mechanism}: ILLEGAL_SASL_STATE (34). "
-        "The listener does not ask for SASL. "
-        "Give the port of a SASL listener, or set security_protocol to SSL or PLAINTEXT as the listener has it.",
-        mechanism=mechanism,
-        **where(peer),
+        text.format(peer=peer, mechanism=mechanism, **values), mechanism=mechanism, **where(peer)
     )
 
 
 def sasl_required(peer: Peer, offered: Iterable[str]) -> AuthenticationError:
-    """The listener wants SASL, and we have none."""
-    return AuthenticationError(
-        f"{peer} wants clients to authenticate with SASL, and this client does not. "
-        f"The listener offers {format_names(list(offered), MOST_OFFERED)}. "
-        "Set security_protocol to SASL_SSL (or SASL_PLAINTEXT), sasl_mechanism to one of these, and user and password.",
-        **where(peer),
-    )
+    """Return the error for a listener that requires SASL, which this client has not configured."""
+    return sasl_error(peer, "", SASL_REQUIRED, offered=format_names(list(offered), MOST_OFFERED))
 
 
 def peer_not_authentic(peer: Peer, mechanism: str, why: str) -> AuthenticationError:
-    """The broker broke the mechanism's rules, or could not prove that it knows the credential."""
-    return AuthenticationError(
-        f"{peer}: {mechanism} failed: {why}. "
-        "The peer does not follow the mechanism; it may not be the broker that it claims to be. "
-        "Nothing was sent to it after this. Check the address, and the broker's own log.",
-        mechanism=mechanism,
-        **where(peer),
-    )
+    """Return the error for a peer that broke the mechanism's rules, or could not prove that it knows the credential."""
+    return sasl_error(peer, mechanism, NOT_AUTHENTIC, why=why)
 
 
-def _derivation_too_slow(peer: Peer, mechanism: str, seconds: float) -> AuthenticationError:
-    """The key could not be derived in time."""
-    return AuthenticationError(
-        f"{peer}: {mechanism} asked for a key that took more than {seconds:.0f} s to derive. "
-        "The broker's iteration count is very high, or this machine is busy. "
-        "Lower the iterations of this user's credential on the broker.",
-        mechanism=mechanism,
-        **where(peer),
-    )
-
-
-def _no_credentials(peer: Peer, mechanism: str, why: str) -> AuthenticationError:
-    """The provider of user or password has none now."""
-    return AuthenticationError(
-        f"{peer}: no credentials for {mechanism}: the password {why}. "
-        "What provides it worked when the client was made and does not now. "
-        "Correct it; the next attempt asks it again.",
-        mechanism=mechanism,
-        **where(peer),
-    )
-
-
-def _session_too_short(peer: Peer, mechanism: str, lifetime_ms: int) -> AuthenticationError:
-    """The broker limits sessions to less than any broker can renew."""
-    return AuthenticationError(
-        f"{peer} accepted {mechanism} for a session of {lifetime_ms} ms. "
-        "No broker renews a session within a second of the last time: connections.max.reauth.ms is set too low, or the "
-        "peer is not the broker that it claims to be. Set connections.max.reauth.ms to 1000 or more, or to 0.",
-        mechanism=mechanism,
-        **where(peer),
-    )
+def describe_code(code: int, message: str) -> str:
+    """Return name and number of an error code, with the broker's message in quotes."""
+    quoted = f': "{printable(message)}"' if message else ""
+    return f"{error(code).name} ({code}){quoted}"

@@ -1,4 +1,4 @@
-"""Why a TLS handshake failed, as typed errors: what the certificate says, what we trust, what to do next."""
+"""The typed errors of TLS handshakes, and the TlsOptions of a configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOT_TLS: Final = (
     "BAD_RECORD_TYPE",
 )
 NO_VERSION: Final = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "VERSION_TOO_LOW")
-OUR_CERTIFICATE: Final = (
+CLIENT_CERTIFICATE: Final = (
     "CERTIFICATE_REQUIRED",
     "BAD_CERTIFICATE",
     "UNKNOWN_CA",
@@ -57,9 +57,9 @@ def certificate_not_trusted(
     facts: CertificateFacts | None,
     tls: TlsOptions,
 ) -> TlsError:
-    """OpenSSL does not trust the broker's certificate, or it is for another name."""
+    """Return the error for a certificate that OpenSSL does not trust, or that is for another name."""
     if problem.verify_code in (HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH):
-        return _other_name(peer, seconds, facts)
+        return _hostname_mismatch(peer, seconds, facts)
     described = (
         ""
         if facts is None
@@ -86,65 +86,68 @@ def certificate_not_trusted(
     )
 
 
-def _other_name(peer: Peer, seconds: float, facts: CertificateFacts | None) -> HostnameMismatchError:
+def _hostname_mismatch(peer: Peer, seconds: float, facts: CertificateFacts | None) -> HostnameMismatchError:
     names = () if facts is None else facts.names
     shown = format_names(names, MOST_NAMES) or "no name at all, as the subject alone does not count"
     return HostnameMismatchError(
         f"{peer}: the broker's certificate is not for {peer.host!r} ({seconds:.2f} s); it is for {shown}. "
-        "The broker is addressed by a name that its certificate lacks, or this is another server. "
-        "Use one of its names, or have a certificate made that holds this one too.",
+        "The certificate lacks the name that the broker is addressed by, or this is another server. "
+        "Use one of its names, or have a certificate issued that contains this one too.",
         names=names,
         **where(peer),
     )
 
 
 def tls_handshake_failed(peer: Peer, seconds: float, problem: ssl.SSLError, tls: TlsOptions) -> TlsError:
-    """OpenSSL or the broker ended the handshake."""
+    """Return the error for a handshake that OpenSSL or the broker ended."""
     reason = problem.reason or ""
     if any(word in reason for word in NOT_TLS):
         return does_not_speak_tls(peer, seconds)
-    said = reason.replace("_", " ").lower() or type(problem).__name__
+    shown = reason.replace("_", " ").lower() or type(problem).__name__
     cause, advice = (
-        "Both sides share no cipher suite, or the broker wants something that we do not have.",
+        "Client and broker have no cipher suite in common, or the broker requires a feature that this client lacks.",
         "Compare ssl_cipher_suites and ssl_enabled_protocols with the broker's, and read the broker's log.",
     )
     if "HANDSHAKE_FAILURE" in reason and tls.shows_certificate is False:
-        cause = "Both sides share no cipher suite, or the broker wants a client certificate, and none is configured."
-        advice = f"Give one with ssl_keystore_location if so, else: {advice[0].lower()}{advice[1:]}"
+        cause = (
+            "Client and broker have no cipher suite in common, or the broker requires a client certificate, "
+            "and none is configured."
+        )
+        advice = f"If it requires one, set ssl_keystore_location; otherwise {advice[0].lower()}{advice[1:]}"
     elif any(word in reason for word in NO_VERSION):
-        cause = "Both sides share no version of TLS; kclient speaks 1.2 and 1.3 alone."
+        cause = "Client and broker have no TLS version in common; kclient supports only 1.2 and 1.3."
         advice = "Enable one of these in the broker's ssl.enabled.protocols."
-    elif any(word in reason for word in OUR_CERTIFICATE):
-        cause, advice = _certificate_of_ours(tls.shows_certificate)
+    elif any(word in reason for word in CLIENT_CERTIFICATE):
+        cause, advice = _client_certificate_rejected(tls.shows_certificate)
     return TlsError(
-        f"{peer}: the TLS handshake failed ({said}; {seconds:.2f} s). {cause} {advice}", **where(peer)
+        f"{peer}: the TLS handshake failed ({shown}; {seconds:.2f} s). {cause} {advice}", **where(peer)
     )
 
 
-def _certificate_of_ours(shown: bool | None) -> tuple[str, str]:
+def _client_certificate_rejected(shown: bool | None) -> tuple[str, str]:
     if shown is False:
         return (
-            "The broker wants a client certificate (ssl.client.auth=required), and none is configured.",
-            "Give one with ssl_keystore_location, or ssl_keystore_key and ssl_keystore_certificate_chain.",
+            "The broker requires a client certificate (ssl.client.auth=required), and none is configured.",
+            "Set ssl_keystore_location, or ssl_keystore_key and ssl_keystore_certificate_chain.",
         )
     return (
         "The broker does not accept the client's certificate.",
-        "Have it issued by an authority that is in the broker's trust store, and look whether it has expired.",
+        "Have it issued by an authority that is in the broker's trust store, and check whether it has expired.",
     )
 
 
 def does_not_speak_tls(peer: Peer, seconds: float) -> PeerDoesNotSpeakTlsError:
-    """kclient sent a TLS handshake to a port that does not speak TLS."""
+    """Return the error for a TLS handshake with a port that does not speak TLS."""
     return PeerDoesNotSpeakTlsError(
         f"{peer} does not speak TLS, and this client does ({seconds:.2f} s). "
-        "The port is a listener without TLS, or not Kafka's. "
+        "The port is a listener without TLS, or not a Kafka listener. "
         "Give the port of the TLS listener, or set security_protocol to PLAINTEXT or SASL_PLAINTEXT.",
         **where(peer),
     )
 
 
 def closed_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
-    """The connection ended during the handshake, without an alert that names the reason."""
+    """Return the error for a connection that ended during the handshake without a TLS alert."""
     return PortClosedError(
         f"{peer} closed the connection during the TLS handshake ({seconds:.2f} s). "
         "The broker is starting or stopping, or the port does not speak TLS. "
@@ -154,7 +157,7 @@ def closed_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
 
 
 def silent_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
-    """The peer sent nothing before the handshake timeout."""
+    """Return the error for a peer that sent nothing before the handshake timeout."""
     return PortClosedError(
         f"{peer} accepted the connection and sent no TLS for {seconds:.2f} s. "
         "The port does not speak TLS, or the broker is overloaded. "

@@ -134,7 +134,7 @@ def test_what_does_not_fit_the_listener_is_told(start: Start) -> None:
     assert "does not offer SCRAM-SHA-512; it offers SCRAM-SHA-256" in error.text
     login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256"}
     error = failure(cluster, "PLAINTEXT", **login, sasl_username="alice", sasl_password=PASSWORD)
-    assert "does not ask for SASL" in error.text
+    assert "does not use SASL" in error.text
     error = failure(cluster, "SSL", ssl_truststore_certificates=Authority("Another").pem)
     assert isinstance(error, CertificateError)
     assert error.issuer == "CN=Embedded Authority"

@@ -127,7 +127,7 @@ def test_a_client_certificate_that_is_missing_or_of_a_stranger(
 ) -> None:
     without = failure(consumer(secure_kafka, "MTLS"))
     assert type(without) is TlsError
-    assert "wants a client certificate" in without.text
+    assert "requires a client certificate" in without.text
     stranger = Authority("Stranger").issue("client").write_pem(tmp_path / "stranger.pem")
     refused = failure(consumer(secure_kafka, "MTLS", ssl_keystore_location=str(stranger)))
     assert type(refused) is TlsError
@@ -165,7 +165,7 @@ def test_sasl_where_the_listener_asks_for_none(secure_kafka: SecureKafka) -> Non
     login = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "alice", "sasl_password": "any"}
     error = failure(consumer(secure_kafka, "PLAINTEXT", **{**keys, **login}))
     assert isinstance(error, AuthenticationError)
-    assert "does not ask for SASL" in error.text
+    assert "does not use SASL" in error.text
 
 
 @pytest.mark.spec("U-17")

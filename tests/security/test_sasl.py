@@ -166,7 +166,7 @@ def test_a_wrong_password_is_told_in_the_brokers_words(mechanism: str) -> None:
         (SaslHandshakeResponse(error_code=UNSUPPORTED_SASL_MECHANISM), "no mechanism at all"),
         (SaslHandshakeResponse(mechanisms=[]), "no mechanism at all"),
         (SaslHandshakeResponse(mechanisms=["PLAIN"]), "it offers PLAIN"),
-        (SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE), "does not ask for SASL"),
+        (SaslHandshakeResponse(error_code=ILLEGAL_SASL_STATE), "does not use SASL"),
         (SaslHandshakeResponse(error_code=-1), "UNKNOWN_SERVER_ERROR (-1)"),
     ],
 )

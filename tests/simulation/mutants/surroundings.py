@@ -27,7 +27,7 @@ def tokens_logged(patch: Patch) -> None:
         logging.getLogger("kclient.auth").debug("token %s", content.decode("latin-1"))
         return await before(self, content)  # type: ignore[no-any-return]
 
-    before = patch.put(sasl._Conversation, "_token", token)
+    before = patch.put(sasl._SaslExchange, "_token", token)
 
 
 @mutant("M-108", "I-38", seed=122)
