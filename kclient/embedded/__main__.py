@@ -175,7 +175,7 @@ async def _serve(given: argparse.Namespace) -> None:
         loop.add_signal_handler(number, over.set)
     async with cluster:
         cluster.prepare_groups()
-        teller = Teller(cluster)
+        teller = EventPrinter(cluster)
         cluster.observe(teller)
         console = Console(cluster, teller, sys.stdin.fileno())
         sys.stdout.write(cluster.bootstrap_servers + "\n")
@@ -200,7 +200,7 @@ COMMANDS: Final = (
 READ_BYTES: Final = 65_536
 
 
-class Teller(Observer):
+class EventPrinter(Observer):
     """Tells of brokers and topics, with the seconds since it began."""
 
     def __init__(self, cluster: EmbeddedCluster, stream: TextIO | None = None) -> None:
@@ -228,7 +228,7 @@ class Teller(Observer):
 class Console:
     """Reads commands from a pipe or a terminal, without ever waiting for one."""
 
-    def __init__(self, cluster: EmbeddedCluster, teller: Teller, descriptor: int) -> None:
+    def __init__(self, cluster: EmbeddedCluster, teller: EventPrinter, descriptor: int) -> None:
         self._cluster = cluster
         self._teller = teller
         self._descriptor = descriptor

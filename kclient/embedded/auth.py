@@ -106,16 +106,16 @@ NOT_ASKED: Final = -(2**31)
 CLUSTER: Final = "Cluster:kafka-cluster"
 
 
-def authorized_operations(call: RequestContext, operations: tuple[str, ...], resource: str) -> int:
+def authorized_operations(context: RequestContext, operations: tuple[str, ...], resource: str) -> int:
     """Which of these operations nothing denies on, say, "Topic:orders"."""
-    return sum(1 << CODES[operation] for operation in operations if call.allowed(operation, resource))
+    return sum(1 << CODES[operation] for operation in operations if context.allowed(operation, resource))
 
 
-def group_operations(call: RequestContext, group_id: str) -> int:
+def group_operations(context: RequestContext, group_id: str) -> int:
     """The same for a group; newer releases have settings of groups."""
-    newer = call.state.release >= GROUP_CONFIGS_SINCE
+    newer = context.state.release >= GROUP_CONFIGS_SINCE
     operations = (*OF_GROUP, *OF_GROUP_CONFIG) if newer else OF_GROUP
-    return authorized_operations(call, operations, f"Group:{group_id}")
+    return authorized_operations(context, operations, f"Group:{group_id}")
 
 
 SALT_BYTES: Final = 20
@@ -157,7 +157,7 @@ NONCE_BYTES: Final = 18
 LEAST_SECONDS: Final = 1.0  # between two renewals of one session
 
 
-class Denied(Exception):
+class AuthenticationFailedError(Exception):
     """Not authenticated; the text is what Kafka tells the client."""
 
 
@@ -187,7 +187,7 @@ class Authentication:
         try:
             answer = self._scram.step(token)
         except ScramError:
-            raise Denied(
+            raise AuthenticationFailedError(
                 "Authentication failed during authentication due to invalid credentials with SASL mechanism "
                 f"{self.mechanism}"
             ) from None
@@ -199,16 +199,16 @@ class Authentication:
         try:
             user = plain_user(token)
         except ValueError as exc:
-            raise Denied(f"Authentication failed: {exc}") from None
+            raise AuthenticationFailedError(f"Authentication failed: {exc}") from None
         if not self._users.admits(user):
-            raise Denied("Authentication failed: Invalid username or password")
+            raise AuthenticationFailedError("Authentication failed: Invalid username or password")
         return user.username
 
     def _succeed(self, name: str) -> None:
         connection = self._connection
         principal = f"User:{name}"
         if connection.authenticated and connection.principal != principal:
-            raise Denied(
+            raise AuthenticationFailedError(
                 "Cannot change principals during re-authentication from "
                 f"{connection.principal.replace(':', '.')}: {principal.replace(':', '.')}"
             )
@@ -230,10 +230,10 @@ def may_begin(connection: ServerConnection) -> bool:
     return connection.session_ends is not None and long_ago
 
 
-def require_turn(call: RequestContext) -> None:
+def require_turn(context: RequestContext) -> None:
     """While a conversation is under way nothing but its tokens is in place. Raises ApiError."""
-    connection = call.connection
-    if connection.sasl is not None and call.api != "SaslAuthenticate":
+    connection = context.connection
+    if connection.sasl is not None and context.api != "SaslAuthenticate":
         connection.last_answer = True
         raise ApiError(ILLEGAL_SASL_STATE)
 
@@ -247,7 +247,7 @@ def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
     async def token(frame: memoryview) -> bytes:
         try:
             answer = authentication.step(bytes(frame))
-        except Denied as exc:
+        except AuthenticationFailedError as exc:
             raise ProtocolDecodeError(f"not authenticated: {exc}") from None  # old clients are told nothing
         if authentication.done:
             end(connection)

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from kclient.embedded.state import ClusterState
     from kclient.embedded.transactions.coordinator import TransactionCoordinator
 
-Kept = TypeVar("Kept")
+Local = TypeVar("Local")
 
 logger = get_logger("kclient.embedded")
 
 ANSWERS_BEFORE_THROTTLING: Final = Release.parse("2.0")  # until then the answer itself was late
 
 
-class Broker:
+class EmbeddedBroker:
     """See the module. `running`: the process is there; `up`: the rest of the cluster counts on it."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Broker:
         self.resumed = ChangeSignal()
         self.starting = asyncio.Lock()  # one start after the other
         self.connections: list[ServerConnection] = []
-        self.memory: dict[type, object] = {}  # what a room keeps of its own and loses with the process
+        self.memory: dict[type, object] = {}  # `broker_local` objects, lost when the process ends
         self._timers: list[Timer] = []
         self._missed: list[Timer] = []
 
@@ -66,17 +66,17 @@ class Broker:
         """The groups that this broker coordinates."""
         from kclient.embedded.groups.coordinator import GroupCoordinator
 
-        return self.recall(GroupCoordinator, lambda: GroupCoordinator(self))
+        return self.broker_local(GroupCoordinator, lambda: GroupCoordinator(self))
 
     @property
     def transactions(self) -> TransactionCoordinator:
         """The transactional ids that this broker coordinates."""
         from kclient.embedded.transactions.coordinator import TransactionCoordinator
 
-        return self.recall(TransactionCoordinator, lambda: TransactionCoordinator(self))
+        return self.broker_local(TransactionCoordinator, lambda: TransactionCoordinator(self))
 
-    def recall(self, kind: type[Kept], make: Callable[[], Kept]) -> Kept:
-        """What a room keeps in the memory of this process, made when it is first asked for."""
+    def broker_local(self, kind: type[Local], make: Callable[[], Local]) -> Local:
+        """Return the object of this type that is local to the running broker; `make` creates it on first use."""
         found = self.memory.get(kind)
         if not isinstance(found, kind):
             found = self.memory[kind] = make()
@@ -166,21 +166,21 @@ class Broker:
     async def serve(self, connection: ServerConnection, frame: memoryview) -> None:
         """Answer one request. Raises ProtocolDecodeError for one that no broker could read: the connection ends."""
         await self._while_paused()
-        call = self._decode(connection, frame)
-        if call is None:
+        context = self._decode(connection, frame)
+        if context is None:
             return
         for observer in self.state.observers:
-            observer.requested(call)
-        rules = self.state.faults.take(call)
-        answer = await self._answer(call, rules)
+            observer.requested(context)
+        rules = self.state.faults.take(context)
+        answer = await self._answer(context, rules)
         throttled = max((rule.throttle_ms for rule in rules), default=0) / 1000
         if throttled > 0 and self.state.release < ANSWERS_BEFORE_THROTTLING:
             await self.state.clock.sleep(throttled)
         await self._while_paused()
         for observer in self.state.observers:
-            observer.answered(call, answer)
+            observer.answered(context, answer)
         if answer is not None:
-            self._send(call, answer, rules)
+            self._send(context, answer, rules)
         elif any(rule.cut is not None for rule in rules):
             connection.abort()
         if throttled > 0 and self.state.release >= ANSWERS_BEFORE_THROTTLING:
@@ -219,9 +219,9 @@ class Broker:
             self.state.clock.now(),
         )
 
-    async def _answer(self, call: RequestContext, rules: list[Rule]) -> Message | None:
+    async def _answer(self, context: RequestContext, rules: list[Rule]) -> Message | None:
         """What the API's module answers, or what the rules make of it. None where nothing is sent."""
-        module = apis.module(call.api)
+        module = apis.module(context.api)
         answer: Message | None = None
         for rule in rules:
             if rule.delay:
@@ -233,25 +233,26 @@ class Broker:
             refused = next((rule.error for rule in rules if rule.error is not None), None)
             if refused is not None:
                 raise ApiError(refused)
-            auth.require_turn(call)
-            answer = await module.handle(call, call.message)
+            auth.require_turn(context)
+            answer = await module.handle(context, context.message)
         except ApiError as exc:
-            answer = module.refuse(call, call.message, exc)
+            answer = module.error_response(context, context.message, exc)
         for rule in rules:
             if rule.edit is not None and answer is not None:
-                answer = rule.edit(call.message, answer)
+                answer = rule.edit(context.message, answer)
             if rule.throttle_ms and hasattr(answer, "throttle_time_ms"):
                 setattr(answer, "throttle_time_ms", rule.throttle_ms)  # noqa: B010 – most answers have it, not all
         return None if any(rule.silent for rule in rules) else answer
 
-    def _send(self, call: RequestContext, answer: Message, rules: list[Rule]) -> None:
+    def _send(self, context: RequestContext, answer: Message, rules: list[Rule]) -> None:
         key = answer.API_KEY or 0
         header = write_message(
-            ResponseHeader(correlation_id=call.correlation_id), response_header_version(key, call.version)
+            ResponseHeader(correlation_id=context.correlation_id),
+            response_header_version(key, context.version),
         )
-        parts = [*header, *write_message(answer, call.version)]
+        parts = [*header, *write_message(answer, context.version)]
         cut = next((rule.cut for rule in rules if rule.cut is not None), None)
         if cut is None:
-            call.connection.send(parts)
+            context.connection.send(parts)
         else:
-            call.connection.send_some(parts, cut)
+            context.connection.send_some(parts, cut)

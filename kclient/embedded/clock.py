@@ -169,9 +169,9 @@ class ClusterClock:
         self._clock = clock
 
     @property
-    def home(self) -> ClusterLoop:
+    def cluster_loop(self) -> ClusterLoop:
         """Where the cluster lives. Raises UsageError when it does not run."""
-        return self._cluster.home
+        return self._cluster.cluster_loop
 
     @control
     def advance(self, duration: Duration) -> None:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kclient.embedded import log_cleaner
-from kclient.embedded.broker import Broker
+from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.clock import Clock, ClusterClock
 from kclient.embedded.connection import PLAINTEXT, Listener, Serve, serve
 from kclient.embedded.control import topics as topic_controls
@@ -84,7 +84,7 @@ class EmbeddedCluster(
             host, port = addresses[number] if addresses else ("127.0.0.1", 0)
             rack = racks[number] if racks else None
             doors = [Listener(PLAINTEXT, host, port), *(one.of_broker(number) for one in listeners)]
-            self.state.brokers[number + 1] = Broker(self.state, number + 1, doors, rack)
+            self.state.brokers[number + 1] = EmbeddedBroker(self.state, number + 1, doors, rack)
         for name, password in (users or {}).items():
             self.state.users.add(name, password, runtime)
         self.clock = ClusterClock(self, self.state.clock)
@@ -94,22 +94,22 @@ class EmbeddedCluster(
             raise ArgumentError(f"Topics come with their partitions, as {{'orders': 6}}, not as {topics!r}.")
         self._topics = dict(topics or {})
         self._turns = {}
-        self._home: ClusterLoop | None = None
+        self._cluster_loop: ClusterLoop | None = None
         self._ran = False
 
     # --- life
 
     @property
-    def home(self) -> ClusterLoop:
+    def cluster_loop(self) -> ClusterLoop:
         """The loop it lives on. Raises UsageError before it was started and after its end."""
-        if self._home is None:
+        if self._cluster_loop is None:
             raise UsageError("The cluster is not running; use it inside its `with` block.")
-        return self._home
+        return self._cluster_loop
 
     def __enter__(self) -> Self:
-        home = self._begin(ClusterLoop.new)
+        cluster_loop = self._begin(ClusterLoop.new)
         try:
-            home.call(self._start)
+            cluster_loop.call(self._start)
         except BaseException:
             self._leave()
             raise
@@ -122,12 +122,12 @@ class EmbeddedCluster(
         self._tell_bugs(error)
 
     def _leave(self) -> None:
-        home = self.home
+        cluster_loop = self.cluster_loop
         try:
-            home.call(self._stop)
+            cluster_loop.call(self._stop)
         finally:
-            self._home = None
-            home.end()
+            self._cluster_loop = None
+            cluster_loop.end()
 
     async def __aenter__(self) -> Self:
         self._begin(ClusterLoop.here)
@@ -155,14 +155,14 @@ class EmbeddedCluster(
 
     async def _depart(self) -> None:
         self._stop()
-        self._home = None
+        self._cluster_loop = None
         await asyncio.sleep(0)  # the cancelled tasks end
 
-    def _begin(self, home: Callable[[], ClusterLoop]) -> ClusterLoop:
+    def _begin(self, cluster_loop: Callable[[], ClusterLoop]) -> ClusterLoop:
         if self._ran:
             raise UsageError("A cluster runs once; make another EmbeddedCluster.")
-        self._home, self._ran = home(), True
-        return self._home
+        self._cluster_loop, self._ran = cluster_loop(), True
+        return self._cluster_loop
 
     async def _start(self) -> None:
         for broker in self.state.brokers.values():
@@ -191,7 +191,11 @@ class EmbeddedCluster(
     @property
     def requests(self) -> list[LoggedRequest]:
         """The newest requests that came in whole, oldest first, with their answers, decoded; also after the end."""
-        return self._requests.entries() if self._home is None else self._home.call(self._requests.entries)
+        return (
+            self._requests.entries()
+            if self._cluster_loop is None
+            else self._cluster_loop.call(self._requests.entries)
+        )
 
     @control
     def forget_requests(self) -> None:

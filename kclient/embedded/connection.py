@@ -24,7 +24,7 @@ from kclient.security import SCRAM_DIGESTS
 
 if TYPE_CHECKING:
     from kclient.embedded.auth import Authentication
-    from kclient.embedded.broker import Broker
+    from kclient.embedded.broker import EmbeddedBroker
     from kclient.embedded.clock import Timer
 
 
@@ -95,7 +95,7 @@ SHORT: Final = {
 class ServerConnection(FrameProtocol):
     """One client at one listener of one broker. `raw` takes frames that are no requests (SASL of old clients)."""
 
-    def __init__(self, broker: Broker, listener: Listener) -> None:
+    def __init__(self, broker: EmbeddedBroker, listener: Listener) -> None:
         super().__init__(broker.state.settings.socket_request_max_bytes, self._on_request, self._on_gone)
         self.broker = broker
         self.listener = listener

@@ -37,14 +37,14 @@ from kclient.protocol.errors import (
 FORWARDED_SINCE: Final = Release.parse("3.0")
 
 
-def forwards(call: RequestContext) -> bool:
+def forwards(context: RequestContext) -> bool:
     """Whether this release asks a controller of its own kind (KRaft)."""
-    return call.state.release >= FORWARDED_SINCE
+    return context.state.release >= FORWARDED_SINCE
 
 
-def check_controller(call: RequestContext) -> None:
+def check_controller(context: RequestContext) -> None:
     """Raise ApiError where this broker cannot change topics."""
-    if not forwards(call) and call.broker.node_id != call.state.controller_id:
+    if not forwards(context) and context.broker.node_id != context.state.controller_id:
         raise ApiError(NOT_CONTROLLER)
 
 

@@ -36,13 +36,13 @@ class Rule:
     throttle_ms: int = 0  # say so in the answer, and handle nothing from this connection for so long
     edit: Edit | None = None
 
-    def fits(self, call: RequestContext) -> bool:
+    def fits(self, context: RequestContext) -> bool:
         """Whether the rule speaks of this request."""
         return (
-            self.api in (call.api, "*")
-            and self.broker in (None, call.broker.node_id)
-            and self.client_id in (None, call.client_id)
-            and (self.only_if is None or self.only_if(call.message))
+            self.api in (context.api, "*")
+            and self.broker in (None, context.broker.node_id)
+            and self.client_id in (None, context.client_id)
+            and (self.only_if is None or self.only_if(context.message))
         )
 
 
@@ -66,11 +66,11 @@ class Faults:
         """Remove all."""
         self._rules.clear()
 
-    def take(self, call: RequestContext) -> list[Rule]:
+    def take(self, context: RequestContext) -> list[Rule]:
         """The rules that fire for this request; those that are used up are gone."""
         if not self._rules:
             return []
-        fired = [rule for rule in self._rules if rule.fits(call)]
+        fired = [rule for rule in self._rules if rule.fits(context)]
         for rule in fired:
             if rule.times is not None:
                 rule.times -= 1

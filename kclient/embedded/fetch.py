@@ -18,11 +18,11 @@ import attrs
 
 from kclient.embedded import request_context
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.fetch_sessions import Wanted
-from kclient.embedded.log import Stored
+from kclient.embedded.fetch_sessions import CachedPartition
+from kclient.embedded.log import StoredBatch
 from kclient.embedded.old_formats import converted, newest_magic
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import RequestContext, usable
+from kclient.embedded.request_context import RequestContext, check_partition
 from kclient.embedded.state import Partition
 from kclient.generated.fetch_response import (
     AbortedTransaction,
@@ -47,17 +47,21 @@ NO_PREFERRED_REPLICA: Final = -1
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
-def preferred_replica(call: RequestContext, partition: Partition, rack: str, offset: int) -> int:
+def preferred_replica(context: RequestContext, partition: Partition, rack: str, offset: int) -> int:
     """A follower in the rack that has the offset, the one that is furthest; −1 where the leader serves best.
 
     Nobody has an offset below the log start: the leader says so itself, or a reader would be sent to and fro for ever.
     """
-    state, chosen = call.state, partition.read_from
+    state, chosen = context.state, partition.read_from
     if offset < partition.log.start:
         return NO_PREFERRED_REPLICA
-    if chosen is not None and partition.leader == call.broker.node_id != chosen and state.brokers[chosen].up:
+    if (
+        chosen is not None
+        and partition.leader == context.broker.node_id != chosen
+        and state.brokers[chosen].up
+    ):
         return chosen
-    if partition.leader != call.broker.node_id or state.settings.replica_selector_class != RACK_AWARE:
+    if partition.leader != context.broker.node_id or state.settings.replica_selector_class != RACK_AWARE:
         return NO_PREFERRED_REPLICA
     here = [
         node
@@ -77,7 +81,7 @@ INDEX_INTERVAL_BYTES: Final = 4096
 
 
 @attrs.define
-class Budget:
+class FetchBudget:
     """What is left of a request's MaxBytes. Before Fetch v3 it binds the first batch too."""
 
     bytes_left: int
@@ -90,8 +94,13 @@ class Budget:
         self.first = self.first and count == 0
 
 
-def fill(
-    call: RequestContext, partition: Partition, wanted: Wanted, row: PartitionData, below: int, budget: Budget
+def read_records(
+    context: RequestContext,
+    partition: Partition,
+    wanted: CachedPartition,
+    row: PartitionData,
+    below: int,
+    budget: FetchBudget,
 ) -> None:
     """Put in what there is below an offset, within the budget, with the aborted transactions of it. Raises ApiError."""
     limit = min(wanted.asked.partition_max_bytes, budget.bytes_left)
@@ -103,9 +112,9 @@ def fill(
         if not budget.first:
             return
         batches, limit = batches[:1], first
-    _check_codec(call, partition)
+    _check_codec(context, partition)
     data = _cut(batches, max(0, limit))
-    magic = newest_magic(call.version)
+    magic = newest_magic(context.version)
     if any(stored.header.magic > magic for stored in batches):
         data = converted(batches, magic, wanted.asked.fetch_offset, len(data))
     row.records = data
@@ -119,7 +128,7 @@ def fill(
         ]
 
 
-def _indexed_end(partition: Partition, batches: Sequence[Stored]) -> int:
+def _indexed_end(partition: Partition, batches: Sequence[StoredBatch]) -> int:
     """Up to where aborted transactions are told: to the next entry of Kafka's index, which is beyond what was read."""
     size = 0
     for stored in partition.log.from_offset(batches[-1].last_offset + 1):
@@ -129,14 +138,14 @@ def _indexed_end(partition: Partition, batches: Sequence[Stored]) -> int:
     return partition.log.end
 
 
-def _check_codec(call: RequestContext, partition: Partition) -> None:
+def _check_codec(context: RequestContext, partition: Partition) -> None:
     """Brokers before 4.0 keep topics that are zstd by their settings from clients that are older than it."""
-    zstd = call.version < 10 and partition.topic.config.get("compression.type") == "zstd"
-    if zstd and call.state.release < ZSTD_FOR_ALL_SINCE:
+    zstd = context.version < 10 and partition.topic.config.get("compression.type") == "zstd"
+    if zstd and context.state.release < ZSTD_FOR_ALL_SINCE:
         raise ApiError(UNSUPPORTED_COMPRESSION_TYPE)
 
 
-def _cut(batches: Sequence[Stored], limit: int) -> bytes | memoryview:
+def _cut(batches: Sequence[StoredBatch], limit: int) -> bytes | memoryview:
     data = batches[0].data if len(batches) == 1 else b"".join([stored.data for stored in batches])
     return data if len(data) <= limit else memoryview(data)[:limit]
 
@@ -150,7 +159,7 @@ FOLLOWERS_CHECKED_SINCE: Final = Release.parse("3.0")
 
 
 @attrs.frozen
-class Fetcher:
+class FetchParams:
     """Who asks, as far as it matters for every partition: a broker's id or −1, isolation, rack, may it read here."""
 
     replica_id: int
@@ -169,73 +178,87 @@ def unread(row: PartitionData) -> bool:
     return row.error_code in UNREAD
 
 
-def read(call: RequestContext, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
+def read(
+    context: RequestContext, fetcher: FetchParams, wanted: CachedPartition, budget: FetchBudget
+) -> PartitionData:
     """The row of the answer."""
-    row = _looked_at(call, fetcher, wanted, budget)
-    if row.error_code != NONE and (call.state.release < NULL_FOR_READ_SINCE or not unread(row)):
+    row = _looked_at(context, fetcher, wanted, budget)
+    if row.error_code != NONE and (context.state.release < NULL_FOR_READ_SINCE or not unread(row)):
         row.aborted_transactions = None
     return row
 
 
-def _looked_at(call: RequestContext, fetcher: Fetcher, wanted: Wanted, budget: Budget) -> PartitionData:
+def _looked_at(
+    context: RequestContext, fetcher: FetchParams, wanted: CachedPartition, budget: FetchBudget
+) -> PartitionData:
     index = wanted.asked.partition
     if wanted.topic is None:
         return failed(index, UNKNOWN_TOPIC_ID)
-    if not fetcher.allowed or not call.allowed("READ", f"Topic:{wanted.topic}"):
+    if not fetcher.allowed or not context.allowed("READ", f"Topic:{wanted.topic}"):
         return failed(index, TOPIC_AUTHORIZATION_FAILED)
-    partition = call.state.partition(TopicPartition(wanted.topic, index))
+    partition = context.state.partition(TopicPartition(wanted.topic, index))
     if partition is None:
         return failed(index, UNKNOWN_TOPIC_OR_PARTITION)
     try:
         if wanted.by_id and partition.topic.topic_id != wanted.topic_id:
             raise ApiError(INCONSISTENT_TOPIC_ID)
-        return _read(call, fetcher, partition, wanted, budget)
+        return _read(context, fetcher, partition, wanted, budget)
     except ApiError as exc:
-        return _refused(call, partition, index, exc.code)
+        return _refused(context, partition, index, exc.code)
 
 
-def _refused(call: RequestContext, partition: Partition, index: int, code: int) -> PartitionData:
-    if code == KAFKA_STORAGE_ERROR and call.version <= 5:
+def _refused(context: RequestContext, partition: Partition, index: int, code: int) -> PartitionData:
+    if code == KAFKA_STORAGE_ERROR and context.version <= 5:
         code = NOT_LEADER_OR_FOLLOWER
     row = failed(index, code)
-    if call.version >= HINTS_SINCE and code in request_context.HINTED:
+    if context.version >= HINTS_SINCE and code in request_context.HINTED:
         row.current_leader = request_context.leader(LeaderIdAndEpoch, partition)
     return row
 
 
 def _read(
-    call: RequestContext, fetcher: Fetcher, partition: Partition, wanted: Wanted, budget: Budget
+    context: RequestContext,
+    fetcher: FetchParams,
+    partition: Partition,
+    wanted: CachedPartition,
+    budget: FetchBudget,
 ) -> PartitionData:
     asked, log = wanted.asked, partition.log
     from_follower = fetcher.replica_id >= 0
-    leader_only = from_follower or call.version < FOLLOWERS_SINCE
-    if error := usable(call, partition, asked.current_leader_epoch, leader_only):
+    leader_only = from_follower or context.version < FOLLOWERS_SINCE
+    if error := check_partition(context, partition, asked.current_leader_epoch, leader_only):
         raise ApiError(error)
-    if from_follower and call.state.release >= FOLLOWERS_CHECKED_SINCE and not _follows(fetcher, partition):
+    if (
+        from_follower
+        and context.state.release >= FOLLOWERS_CHECKED_SINCE
+        and not _follows(fetcher, partition)
+    ):
         raise ApiError(NOT_LEADER_OR_FOLLOWER)
-    row = _bounds(call, fetcher, partition, asked.partition)
-    if call.version >= FOLLOWERS_SINCE and not from_follower:
-        row.preferred_read_replica = preferred_replica(call, partition, fetcher.rack_id, asked.fetch_offset)
+    row = _bounds(context, fetcher, partition, asked.partition)
+    if context.version >= FOLLOWERS_SINCE and not from_follower:
+        row.preferred_read_replica = preferred_replica(
+            context, partition, fetcher.rack_id, asked.fetch_offset
+        )
         if row.preferred_read_replica >= 0:
             return row
     if _diverges(partition, wanted, row):
         return row
-    end = partition.end_of(call.broker.node_id)
+    end = partition.end_of(context.broker.node_id)
     if not log.start <= asked.fetch_offset <= end:
         raise ApiError(OFFSET_OUT_OF_RANGE)
     below = end if from_follower else row.high_watermark
     if fetcher.isolation_level == READ_COMMITTED and not from_follower:
         below = row.last_stable_offset
-    fill(call, partition, wanted, row, below, budget)
+    read_records(context, partition, wanted, row, below, budget)
     return row
 
 
-def _follows(fetcher: Fetcher, partition: Partition) -> bool:
+def _follows(fetcher: FetchParams, partition: Partition) -> bool:
     return fetcher.replica_id in partition.replicas and fetcher.replica_id != partition.leader
 
 
-def _bounds(call: RequestContext, fetcher: Fetcher, partition: Partition, index: int) -> PartitionData:
-    high_watermark = partition.high_watermark_of(call.broker.node_id)
+def _bounds(context: RequestContext, fetcher: FetchParams, partition: Partition, index: int) -> PartitionData:
+    high_watermark = partition.high_watermark_of(context.broker.node_id)
     return PartitionData(
         partition_index=index,
         high_watermark=high_watermark,
@@ -246,7 +269,7 @@ def _bounds(call: RequestContext, fetcher: Fetcher, partition: Partition, index:
     )
 
 
-def _diverges(partition: Partition, wanted: Wanted, row: PartitionData) -> bool:
+def _diverges(partition: Partition, wanted: CachedPartition, row: PartitionData) -> bool:
     """Whether the fetcher's last record is not of this log."""
     epoch = wanted.asked.last_fetched_epoch
     if epoch < 0:

@@ -37,7 +37,7 @@ Key = tuple[str | bytes, int]  # topic name or id, partition
 
 
 @attrs.define(eq=False)
-class Wanted:
+class CachedPartition:
     """One partition to fetch, as it was last asked for, and what was last told of it. `topic` is None if unknown."""
 
     topic: str | None
@@ -70,7 +70,7 @@ class Wanted:
 
 
 @attrs.define(eq=False)
-class Session:
+class BrokerFetchSession:
     """One client's session; `epoch` is that of the request that must come next. Times in seconds."""
 
     session_id: int
@@ -78,10 +78,10 @@ class Session:
     privileged: bool
     created: float
     used: float
-    partitions: dict[Key, Wanted]
+    partitions: dict[Key, CachedPartition]
     epoch: int = 1
 
-    def alter(self, asked: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
+    def alter(self, asked: Iterable[CachedPartition], forgotten: Iterable[Key]) -> None:
         """Take in what an incremental request says."""
         for one in asked:
             known = self.partitions.setdefault(one.key, one)
@@ -95,15 +95,15 @@ class Session:
         return self.privileged, len(self.partitions), self.session_id
 
 
-class Sessions:
+class FetchSessionCache:
     """The slots of one broker."""
 
     def __init__(self, runtime: Runtime, slots: int) -> None:
         self.slots = slots
-        self.open: dict[int, Session] = {}
+        self.open: dict[int, BrokerFetchSession] = {}
         self._runtime = runtime
 
-    def find(self, session_id: int, epoch: int, by_id: bool) -> Session:
+    def find(self, session_id: int, epoch: int, by_id: bool) -> BrokerFetchSession:
         """The session that an incremental request goes on with. Raises ApiError."""
         session = self.open.get(session_id)
         if session is None:
@@ -114,7 +114,7 @@ class Sessions:
             raise ApiError(FETCH_SESSION_TOPIC_ID_ERROR)
         return session
 
-    def advance(self, session: Session, now: float) -> None:
+    def advance(self, session: BrokerFetchSession, now: float) -> None:
         """The request that it waited for has come."""
         session.used = now
         session.epoch = 1 if session.epoch == LAST_EPOCH else session.epoch + 1
@@ -123,14 +123,16 @@ class Sessions:
         """Give the slot back, if there is such a session."""
         self.open.pop(session_id, None)
 
-    def create(self, partitions: dict[Key, Wanted], by_id: bool, privileged: bool, now: float) -> int:
+    def create(
+        self, partitions: dict[Key, CachedPartition], by_id: bool, privileged: bool, now: float
+    ) -> int:
         """Open a session and give its id; 0 where there is no room for one of this size."""
         if len(self.open) >= self.slots and not self._evict(privileged, len(partitions), now):
             return NO_SESSION
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self.open:
             session_id = self._runtime.rng.randrange(1, LAST_EPOCH)
-        self.open[session_id] = Session(session_id, by_id, privileged, now, now, partitions)
+        self.open[session_id] = BrokerFetchSession(session_id, by_id, privileged, now, now, partitions)
         return session_id
 
     def _evict(self, privileged: bool, size: int, now: float) -> bool:
@@ -147,6 +149,6 @@ class Sessions:
         self.end(least.session_id)
         return True
 
-    def _may_go(self, session: Session, privileged: bool, now: float) -> bool:
+    def _may_go(self, session: BrokerFetchSession, privileged: bool, now: float) -> bool:
         """A follower's session drives a consumer's away at any age."""
         return now - session.created > EVICTION_SECONDS or (privileged and not session.privileged)

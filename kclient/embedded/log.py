@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.producers import Producers
+from kclient.embedded.producers import ProducerStateManager
 from kclient.errors import InternalError
 from kclient.records.batch import Batch, read_batches
 from kclient.records.columns import Columns
@@ -79,7 +79,7 @@ _last_offset = attrgetter("last_offset")
 
 
 @attrs.define(eq=False)
-class Stored:
+class StoredBatch:
     """One batch as it lies in the log: a batch of format 2, or one message (a wrapper, perhaps) of format 0 or 1."""
 
     base_offset: int
@@ -89,7 +89,7 @@ class Stored:
     header: Batch
 
     @classmethod
-    def of(cls, data: bytes, base_offset: int) -> Stored:
+    def of(cls, data: bytes, base_offset: int) -> StoredBatch:
         """A batch whose offsets are final. `base_offset` is what wrappers of old formats do not say."""
         header = next(read_batches(data), None)
         if header is None or header.end != len(data):
@@ -97,10 +97,10 @@ class Stored:
         return cls(base_offset, header.last_offset, header.partition_leader_epoch, data, header)
 
 
-def placed(data: bytes, base_offset: int, leader_epoch: int) -> Stored:
+def placed(data: bytes, base_offset: int, leader_epoch: int) -> StoredBatch:
     """A batch of format 2 under these. Both fields lie outside of what its CRC covers."""
     offset, epoch = _OFFSET.pack(base_offset), _EPOCH.pack(leader_epoch)
-    return Stored.of(offset + data[8:_EPOCH_AT] + epoch + data[_EPOCH_AT + 4 :], base_offset)
+    return StoredBatch.of(offset + data[8:_EPOCH_AT] + epoch + data[_EPOCH_AT + 4 :], base_offset)
 
 
 class Log:
@@ -109,18 +109,18 @@ class Log:
     def __init__(self) -> None:
         self.start = 0
         self.end = 0
-        self.batches: list[Stored] = []
+        self.batches: list[StoredBatch] = []
         self.epochs = LeaderEpochs()
-        self.producers = Producers()
+        self.producers = ProducerStateManager()
         self._peaks: list[int] = []  # the highest timestamp up to each batch
 
     # --- writing
 
-    def append(self, data: bytes, leader_epoch: int) -> Stored:
+    def append(self, data: bytes, leader_epoch: int) -> StoredBatch:
         """Give a batch of format 2 the next offsets and keep it."""
         return self.keep(placed(data, self.end, leader_epoch))
 
-    def keep(self, stored: Stored) -> Stored:
+    def keep(self, stored: StoredBatch) -> StoredBatch:
         """Put a batch with its final offsets at the end."""
         if stored.leader_epoch >= 0:
             self.epochs.begin(stored.leader_epoch, stored.base_offset)
@@ -140,7 +140,7 @@ class Log:
         self.end = to
         self.start = min(self.start, to)
         self.epochs.truncate(to)
-        self.producers = Producers.replayed(stored.header for stored in self.batches)
+        self.producers = ProducerStateManager.replayed(stored.header for stored in self.batches)
 
     def advance_start(self, to: int) -> None:
         """Records below `to` are no longer served; batches that end below it are gone."""
@@ -150,23 +150,23 @@ class Log:
         self.epochs.advance_start(self.start)
         self.replace(self.batches[self._index(self.start) :])
 
-    def replace(self, batches: Iterable[Stored]) -> None:
+    def replace(self, batches: Iterable[StoredBatch]) -> None:
         """Keep these batches instead of those that are there: what retention or a cleaner left of them."""
         self.batches = list(batches)
         self._peaks = list(accumulate((stored.header.max_timestamp for stored in self.batches), max))
 
     # --- reading
 
-    def from_offset(self, offset: int) -> Iterator[Stored]:
+    def from_offset(self, offset: int) -> Iterator[StoredBatch]:
         """The batches that end at or behind an offset."""
         at = self._index(offset)
         while at < len(self.batches):
             yield self.batches[at]
             at += 1
 
-    def read(self, offset: int, below: int, max_bytes: int) -> list[Stored]:
+    def read(self, offset: int, below: int, max_bytes: int) -> list[StoredBatch]:
         """Batches from the one that holds `offset` on, all below `below`, until they have `max_bytes` together."""
-        found: list[Stored] = []
+        found: list[StoredBatch] = []
         size = 0
         for stored in self.from_offset(offset):
             if stored.last_offset >= below:
@@ -177,7 +177,7 @@ class Log:
                 break
         return found
 
-    def not_before(self, timestamp: int) -> Iterator[Stored]:
+    def not_before(self, timestamp: int) -> Iterator[StoredBatch]:
         """The batches from the first one on that has a record with this timestamp or a later one."""
         at = bisect_left(self._peaks, timestamp)
         while at < len(self.batches):
@@ -185,7 +185,7 @@ class Log:
             at += 1
 
     @property
-    def latest(self) -> Stored | None:
+    def latest(self) -> StoredBatch | None:
         """The first of the batches with the highest timestamp."""
         return next(self.not_before(self._peaks[-1]), None) if self._peaks else None
 

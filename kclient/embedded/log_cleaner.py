@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from kclient.embedded import topic_config
-from kclient.embedded.log import Stored, records_of
+from kclient.embedded.log import StoredBatch, records_of
 from kclient.embedded.old_formats import log_append_time_of, message_set
 from kclient.embedded.releases import Release
 from kclient.embedded.state import ClusterState, Partition
@@ -28,7 +28,7 @@ HORIZON_SINCE: Final = Release.parse("3.1")
 
 
 @attrs.frozen
-class Cleaning:
+class CleanerRun:
     """One run over a partition: where the newest record of each key is, and what time it is."""
 
     newest: dict[bytes, int]
@@ -63,9 +63,9 @@ def compact(state: ClusterState, partition: Partition) -> None:
             newest |= {one.key: one.offset or 0 for one in records_of(stored.header) if one.key is not None}
     config = partition.topic.config
     retention = topic_config.number("delete.retention.ms", config, state.settings)
-    cleaning = Cleaning(newest, state.clock.wall_ms(), retention, state.release >= HORIZON_SINCE)
+    cleaning = CleanerRun(newest, state.clock.wall_ms(), retention, state.release >= HORIZON_SINCE)
 
-    def cleaned(stored: Stored) -> list[Stored]:
+    def cleaned(stored: StoredBatch) -> list[StoredBatch]:
         if stored.last_offset >= limit or stored.header.is_control:
             return [stored]
         found = [] if stored.base_offset in hidden else _cleaned(cleaning, stored)
@@ -78,7 +78,7 @@ def compact(state: ClusterState, partition: Partition) -> None:
 def remove(state: ClusterState, partition: Partition, offsets: Collection[int]) -> None:
     """Take records out of the middle, as a cleaner might; batches stay, even without records."""
 
-    def thinned(stored: Stored) -> list[Stored]:
+    def thinned(stored: StoredBatch) -> list[StoredBatch]:
         if not any(stored.base_offset <= offset <= stored.last_offset for offset in offsets):
             return [stored]
         left = [one for one in records_of(stored.header) if one.offset not in offsets]
@@ -87,7 +87,7 @@ def remove(state: ClusterState, partition: Partition, offsets: Collection[int]) 
     _rewrite(state, partition, thinned)
 
 
-def _cleaned(cleaning: Cleaning, stored: Stored) -> list[Stored]:
+def _cleaned(cleaning: CleanerRun, stored: StoredBatch) -> list[StoredBatch]:
     horizon = stored.header.delete_horizon_ms
     records = records_of(stored.header)
     left = [one for one in records if cleaning.keeps(one, _effective(cleaning, stored.header, horizon))]
@@ -98,12 +98,12 @@ def _cleaned(cleaning: Cleaning, stored: Stored) -> list[Stored]:
     return rewritten(stored, left, horizon)
 
 
-def _effective(cleaning: Cleaning, header: Batch, horizon: int | None) -> int | None:
+def _effective(cleaning: CleanerRun, header: Batch, horizon: int | None) -> int | None:
     """Until when tombstones stay; cleaners that mark no horizon go by the time of the records."""
     return horizon if cleaning.marks_horizon else header.max_timestamp + cleaning.retention_ms
 
 
-def rewritten(stored: Stored, records: list[NewRecord], horizon: int | None) -> list[Stored]:
+def rewritten(stored: StoredBatch, records: list[NewRecord], horizon: int | None) -> list[StoredBatch]:
     """The batch with these of its records; of an old format nothing where there are none."""
     header = stored.header
     if header.magic == 2:
@@ -112,15 +112,15 @@ def rewritten(stored: Stored, records: list[NewRecord], horizon: int | None) -> 
         return []
     time = log_append_time_of(header)
     (data,) = message_set(records, header.magic, header.compression, log_append_time=time)
-    return [Stored.of(data, stored.base_offset)]
+    return [StoredBatch.of(data, stored.base_offset)]
 
 
-def emptied(stored: Stored) -> Stored:
+def emptied(stored: StoredBatch) -> StoredBatch:
     """A batch of format 2 without its records; one of an old format as it is."""
     return _batch(stored, [], stored.header.delete_horizon_ms) if stored.header.magic == 2 else stored
 
 
-def _batch(stored: Stored, records: list[NewRecord], horizon: int | None) -> Stored:
+def _batch(stored: StoredBatch, records: list[NewRecord], horizon: int | None) -> StoredBatch:
     header = stored.header
     is_stamped = header.timestamp_type is TimestampType.LOG_APPEND_TIME
     data = build_batch(
@@ -138,10 +138,10 @@ def _batch(stored: Stored, records: list[NewRecord], horizon: int | None) -> Sto
         is_control=header.is_control,
         delete_horizon_ms=horizon,
     )
-    return Stored.of(data, stored.base_offset)
+    return StoredBatch.of(data, stored.base_offset)
 
 
-def _last_of_producer(partition: Partition, stored: Stored) -> bool:
+def _last_of_producer(partition: Partition, stored: StoredBatch) -> bool:
     producer = partition.log.producers.known.get(stored.header.producer_id)
     return (
         producer is not None
@@ -150,8 +150,10 @@ def _last_of_producer(partition: Partition, stored: Stored) -> bool:
     )
 
 
-def _rewrite(state: ClusterState, partition: Partition, change: Callable[[Stored], list[Stored]]) -> None:
-    kept: list[Stored] = []
+def _rewrite(
+    state: ClusterState, partition: Partition, change: Callable[[StoredBatch], list[StoredBatch]]
+) -> None:
+    kept: list[StoredBatch] = []
     removed: list[int] = []
     for before in partition.log.batches:
         after = change(before)

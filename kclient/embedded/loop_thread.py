@@ -125,7 +125,7 @@ class HasClusterLoop(Protocol):
     """What `control` needs of the object whose methods it marks."""
 
     @property
-    def home(self) -> ClusterLoop: ...
+    def cluster_loop(self) -> ClusterLoop: ...
 
 
 def control(method: Function) -> Function:
@@ -134,7 +134,7 @@ def control(method: Function) -> Function:
     @functools.wraps(method)
     def called(self: HasClusterLoop, *args: Any, **options: Any) -> Any:
         check(method, (self, *args), options)
-        return self.home.call(functools.partial(method, self, *args, **options))
+        return self.cluster_loop.call(functools.partial(method, self, *args, **options))
 
     return cast(Function, called)
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Observer:
     """Override what you want to know."""
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, context: RequestContext) -> None:
         """A request came in whole."""
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
+    def answered(self, context: RequestContext, answer: Message | None) -> None:
         """It was handled; None where no answer is sent."""
 
     def appended(self, partition: Partition, batch: Batch) -> None:
@@ -114,17 +114,23 @@ class RequestLog(Observer):
         self._kept.clear()
         self._bytes = 0
 
-    def requested(self, call: RequestContext) -> None:
-        node, connection = call.broker.node_id, call.connection.number
+    def requested(self, context: RequestContext) -> None:
+        node, connection = context.broker.node_id, context.connection.number
         entry = LoggedRequest(
-            call.api, call.version, call.client_id, node, connection, call.message, call.received_at
+            context.api,
+            context.version,
+            context.client_id,
+            node,
+            connection,
+            context.message,
+            context.received_at,
         )
-        self._kept[call] = entry
+        self._kept[context] = entry
         self._bytes += _weight(entry.request)
         self._bound()
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
-        entry = self._kept.get(call)
+    def answered(self, context: RequestContext, answer: Message | None) -> None:
+        entry = self._kept.get(context)
         if entry is not None:
             entry.answer = answer
             self._bytes += _weight(answer)

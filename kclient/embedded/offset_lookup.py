@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.log import Log, Stored, columns_of
+from kclient.embedded.log import Log, StoredBatch, columns_of
 from kclient.embedded.state import Partition
 from kclient.protocol.errors import OFFSET_NOT_AVAILABLE
 
@@ -19,7 +19,7 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 READ_COMMITTED: Final = 1
 
 
-class Found(NamedTuple):
+class TimestampAndOffset(NamedTuple):
     """An offset, the timestamp of its record (ms since 1970, −1 where none was asked for) and its leader epoch."""
 
     timestamp: int
@@ -34,7 +34,7 @@ def last_fetchable(partition: Partition, isolation: int | None) -> int:
     return partition.last_stable_offset if isolation == READ_COMMITTED else partition.high_watermark
 
 
-def look_up(partition: Partition, timestamp: int, isolation: int | None) -> Found | None:
+def look_up(partition: Partition, timestamp: int, isolation: int | None) -> TimestampAndOffset | None:
     """None where nothing is found.
 
     Raises ApiError while a new leader does not know yet what is committed.
@@ -42,9 +42,9 @@ def look_up(partition: Partition, timestamp: int, isolation: int | None) -> Foun
     log, limit = partition.log, last_fetchable(partition, isolation)
     if timestamp == LATEST:
         _check_available(partition, isolation)
-        return Found(-1, limit, partition.leader_epoch if log.epochs.entries else -1)
+        return TimestampAndOffset(-1, limit, partition.leader_epoch if log.epochs.entries else -1)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Found(-1, log.start, log.epochs.at(log.start))
+        return TimestampAndOffset(-1, log.start, log.epochs.at(log.start))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
     found = newest(log) if timestamp == MAX_TIMESTAMP else first_since(log, timestamp)
@@ -60,7 +60,7 @@ def _check_available(partition: Partition, isolation: int | None) -> None:
         raise ApiError(OFFSET_NOT_AVAILABLE)
 
 
-def first_since(log: Log, timestamp: int) -> Found | None:
+def first_since(log: Log, timestamp: int) -> TimestampAndOffset | None:
     """The first record at or behind the log start with this timestamp or a later one."""
     for stored in log.not_before(timestamp):
         if stored.header.max_timestamp >= timestamp:
@@ -70,7 +70,7 @@ def first_since(log: Log, timestamp: int) -> Found | None:
     return None
 
 
-def newest(log: Log) -> Found | None:
+def newest(log: Log) -> TimestampAndOffset | None:
     """The first record with the highest timestamp of all."""
     stored = log.latest
     if stored is None:
@@ -79,11 +79,11 @@ def newest(log: Log) -> Found | None:
     return _record(stored, lambda offset, time: time == highest)
 
 
-def _record(stored: Stored, fits: Callable[[int, int], bool]) -> Found | None:
+def _record(stored: StoredBatch, fits: Callable[[int, int], bool]) -> TimestampAndOffset | None:
     columns = columns_of(stored.header)
     for offset, time in zip(columns.offsets, columns.timestamps, strict=True):
         if fits(offset, time):
-            return Found(time, offset, stored.leader_epoch)
+            return TimestampAndOffset(time, offset, stored.leader_epoch)
     return None
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.log import Stored, records_of
+from kclient.embedded.log import StoredBatch, records_of
 from kclient.errors import InternalError
 from kclient.protocol.errors import UNSUPPORTED_COMPRESSION_TYPE
 from kclient.records.batch import BATCH_HEADER_BYTES, LOG_APPEND_TIME_FLAG, Batch
@@ -66,13 +66,13 @@ def message_set(
 
 def stored_set(
     records: Sequence[NewRecord], magic: int, codec: int, base_offset: int, log_append_time: int | None
-) -> list[Stored]:
+) -> list[StoredBatch]:
     """The same as it lies in a log, with offsets from `base_offset` on."""
     placed = [one._replace(offset=offset) for one, offset in zip(records, count(base_offset))]
     messages = message_set(placed, magic, codec, log_append_time=log_append_time)
     if codec == Compression.NONE:
-        return [Stored.of(data, offset) for data, offset in zip(messages, count(base_offset))]
-    return [Stored.of(messages[0], base_offset)]
+        return [StoredBatch.of(data, offset) for data, offset in zip(messages, count(base_offset))]
+    return [StoredBatch.of(messages[0], base_offset)]
 
 
 def log_append_time_of(header: Batch) -> int | None:
@@ -97,7 +97,7 @@ def newest_magic(version: int) -> int:
     return 1 if version <= 3 else 2
 
 
-def converted(batches: Iterable[Stored], magic: int, offset: int, size: int) -> bytes:
+def converted(batches: Iterable[StoredBatch], magic: int, offset: int, size: int) -> bytes:
     """These batches in an older format, in `size` bytes; more if the first whole one needs more.
 
     Raises ApiError for zstd, which no older format has.
@@ -114,7 +114,7 @@ def converted(batches: Iterable[Stored], magic: int, offset: int, size: int) -> 
     return whole + _filler(missing) if missing > 0 else whole[:size]
 
 
-def _converted(stored: Stored, magic: int, offset: int) -> bytes:
+def _converted(stored: StoredBatch, magic: int, offset: int) -> bytes:
     header = stored.header
     if header.magic <= magic:
         return stored.data

@@ -19,7 +19,7 @@ import attrs
 
 from kclient.embedded import topic_config
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.log import Stored, columns_of, placed, records_of
+from kclient.embedded.log import StoredBatch, columns_of, placed, records_of
 from kclient.embedded.old_formats import stored_set
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import stamped, with_max_timestamp
@@ -46,11 +46,11 @@ INVALID_RECORD_SINCE: Final = Release.parse("2.4")
 STRICT_TIMES_SINCE: Final = Release.parse("4.0")
 
 
-class WireRefused(ApiError):
+class InvalidRecordFormatError(ApiError):
     """These bytes are no records that this version of Produce may bring."""
 
 
-class RecordsRefused(ApiError):
+class InvalidRecordsError(ApiError):
     """These records, as (place in the batch, reason), are why the batch is not taken."""
 
     def __init__(self, code: int, records: list[tuple[int, str]]) -> None:
@@ -77,16 +77,16 @@ def check_records(state: ClusterState, partition: Partition, batch: Batch, colum
     if partition.topic.compacted and -1 in columns.key_sizes:
         text = f"Compacted topic cannot accept message without key in topic partition {partition.tp}."
         rows = [(index, text) for index, size in enumerate(columns.key_sizes) if size < 0]
-        raise RecordsRefused(invalid_record(state), rows)
+        raise InvalidRecordsError(invalid_record(state), rows)
     if partition.topic.log_append_time:
         return
     if state.release < STRICT_TIMES_SINCE and batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        raise RecordsRefused(INVALID_TIMESTAMP, [(0, "Producers do not set LogAppendTime.")])
+        raise InvalidRecordsError(INVALID_TIMESTAMP, [(0, "Producers do not set LogAppendTime.")])
     earliest, latest = _times(state, partition)
     strange = [at for at, time in enumerate(columns.timestamps) if not earliest <= time <= latest]
     if strange:
         text = f"Timestamp is out of the range from {earliest} to {latest}."
-        raise RecordsRefused(INVALID_TIMESTAMP, [(at, text) for at in strange])
+        raise InvalidRecordsError(INVALID_TIMESTAMP, [(at, text) for at in strange])
 
 
 def _times(state: ClusterState, partition: Partition) -> tuple[int, int]:
@@ -130,14 +130,14 @@ _PRODUCER_ID: Final = struct.Struct(">q")
 
 
 @attrs.frozen(eq=False)
-class Admitted:
+class ValidatedRecords:
     """Records that may be appended. `place(offset, leader epoch)` gives them as they will lie in the log.
 
     `header` is that of a batch of format 2. Time in ms since 1970, −1 where the broker does not set it.
     """
 
     header: Batch | None
-    place: Callable[[int, int], list[Stored]]
+    place: Callable[[int, int], list[StoredBatch]]
     log_append_time_ms: int = -1
 
 
@@ -163,13 +163,15 @@ def parsed(state: ClusterState, records: bytes | memoryview | None, version: int
     except UNREADABLE as exc:
         raise ApiError(CORRUPT_MESSAGE) from exc
     if version >= 3 and (len(batches) != 1 or batches[0].magic != 2 or batches[0].end != len(data)):
-        raise WireRefused(invalid_record(state))
+        raise InvalidRecordFormatError(invalid_record(state))
     if version < 7 and any(batch.compression == Compression.ZSTD for batch in batches):
-        raise WireRefused(UNSUPPORTED_COMPRESSION_TYPE)
+        raise InvalidRecordFormatError(UNSUPPORTED_COMPRESSION_TYPE)
     return batches
 
 
-def admit(state: ClusterState, partition: Partition, batches: list[Batch], version: int) -> Admitted:
+def validate(
+    state: ClusterState, partition: Partition, batches: list[Batch], version: int
+) -> ValidatedRecords:
     """Check them as far as the topic has a say. Raises ApiError, RecordsRefused."""
     for batch in batches:
         check_size(state, partition, batch)
@@ -195,7 +197,7 @@ def magic_of(state: ClusterState, partition: Partition) -> int:
 # --- one batch of format 2
 
 
-def _admit_batch(state: ClusterState, partition: Partition, header: Batch) -> Admitted:
+def _admit_batch(state: ClusterState, partition: Partition, header: Batch) -> ValidatedRecords:
     check_header(state, header)
     data, columns = header.field, read_columns(state, header)
     check_records(state, partition, header, columns)
@@ -210,7 +212,9 @@ def _admit_batch(state: ClusterState, partition: Partition, header: Batch) -> Ad
         data = stamped(data, now)
     elif header.max_timestamp != highest or header.attributes & 0x08:
         data = with_max_timestamp(data, highest)
-    return Admitted(header, lambda offset, epoch: [placed(data, offset, epoch)], -1 if now is None else now)
+    return ValidatedRecords(
+        header, lambda offset, epoch: [placed(data, offset, epoch)], -1 if now is None else now
+    )
 
 
 def _recompressed(header: Batch, codec: int) -> bytes:
@@ -227,7 +231,7 @@ def _recompressed(header: Batch, codec: int) -> bytes:
 # --- messages of formats 0 and 1
 
 
-def _admit_messages(state: ClusterState, partition: Partition, batches: list[Batch]) -> Admitted:
+def _admit_messages(state: ClusterState, partition: Partition, batches: list[Batch]) -> ValidatedRecords:
     records: list[NewRecord] = []
     codec = int(Compression.NONE)
     for batch in batches:
@@ -239,7 +243,7 @@ def _admit_messages(state: ClusterState, partition: Partition, batches: list[Bat
         records += records_of(batch)
         codec = batch.compression or codec
     if not records:
-        return Admitted(None, lambda offset, epoch: [])
+        return ValidatedRecords(None, lambda offset, epoch: [])
     now = state.clock.wall_ms() if partition.topic.log_append_time else None
     magic, codec = magic_of(state, partition), _codec(partition, codec)
     if magic < 2:
@@ -247,12 +251,14 @@ def _admit_messages(state: ClusterState, partition: Partition, batches: list[Bat
     fresh = [one._replace(offset=None) for one in records]
     data = build_batch(fresh, compression=codec)
     data = data if now is None else stamped(data, now)
-    return Admitted(None, lambda offset, epoch: [placed(data, offset, epoch)], -1 if now is None else now)
+    return ValidatedRecords(
+        None, lambda offset, epoch: [placed(data, offset, epoch)], -1 if now is None else now
+    )
 
 
-def _admitted_set(records: list[NewRecord], magic: int, codec: int, now: int | None) -> Admitted:
+def _admitted_set(records: list[NewRecord], magic: int, codec: int, now: int | None) -> ValidatedRecords:
     time = now if magic else None
-    return Admitted(
+    return ValidatedRecords(
         None,
         lambda offset, _: stored_set(records, magic, codec, offset, time),
         -1 if time is None else time,

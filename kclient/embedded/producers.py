@@ -30,7 +30,7 @@ COMMIT: Final = 1
 
 
 @attrs.define(eq=False)
-class Producer:
+class ProducerStateEntry:
     """One producer id: its epoch and its last batches."""
 
     epoch: int
@@ -38,7 +38,7 @@ class Producer:
 
 
 @attrs.frozen
-class Aborted:
+class AbortedTxn:
     """A transaction that was aborted: its first offset and that of its marker."""
 
     producer_id: int
@@ -46,19 +46,19 @@ class Aborted:
     last_offset: int
 
 
-class Producers:
+class ProducerStateManager:
     """The producers of one log."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Producer] = {}
+        self.known: dict[int, ProducerStateEntry] = {}
         self.open: dict[int, int] = {}  # producer id → first offset of its open transaction
-        self.aborted: list[Aborted] = []
+        self.aborted: list[AbortedTxn] = []
         self._ended: dict[
             int, int
         ] = {}  # first offset of a transaction → its marker's, until that is replicated
 
     @classmethod
-    def replayed(cls, headers: Iterable[Batch]) -> Producers:
+    def replayed(cls, headers: Iterable[Batch]) -> ProducerStateManager:
         """What is known from these batches alone, as of a log that was cut off."""
         producers = cls()
         for header in headers:
@@ -92,7 +92,7 @@ class Producers:
         """A batch is in the log."""
         if header.producer_id < 0:
             return
-        producer = self.known.setdefault(header.producer_id, Producer(header.producer_epoch))
+        producer = self.known.setdefault(header.producer_id, ProducerStateEntry(header.producer_epoch))
         if header.producer_epoch > producer.epoch:
             producer.epoch = header.producer_epoch
             producer.recent.clear()
@@ -111,7 +111,7 @@ class Producers:
         first = self.open.pop(marker.producer_id)
         self._ended[first] = marker.last_offset
         if kind == ABORT:
-            self.aborted.append(Aborted(marker.producer_id, first, marker.last_offset))
+            self.aborted.append(AbortedTxn(marker.producer_id, first, marker.last_offset))
 
     def first_unstable(self, high_watermark: int) -> int | None:
         """Where the oldest transaction begins that is not over, for all that replicas know."""
@@ -119,12 +119,12 @@ class Producers:
             self._ended = {first: end for first, end in self._ended.items() if end >= high_watermark}
         return min([*self.open.values(), *self._ended], default=None)
 
-    def aborted_in(self, start: int, end: int) -> list[Aborted]:
+    def aborted_in(self, start: int, end: int) -> list[AbortedTxn]:
         """The aborted transactions that reach into the offsets from `start` to before `end`."""
         return [one for one in self.aborted if one.last_offset >= start and one.first_offset < end]
 
 
-def _repeated(producer: Producer, header: Batch) -> Batch | None:
+def _repeated(producer: ProducerStateEntry, header: Batch) -> Batch | None:
     for earlier in producer.recent:
         if (
             earlier.producer_epoch == header.producer_epoch
@@ -135,7 +135,7 @@ def _repeated(producer: Producer, header: Batch) -> Batch | None:
     return None
 
 
-def _next_sequence(producer: Producer, header: Batch) -> int:
+def _next_sequence(producer: ProducerStateEntry, header: Batch) -> int:
     """The sequence that must come; a new epoch begins at 0, and so does one of which nothing is remembered."""
     if header.producer_epoch != producer.epoch or not producer.recent:
         return 0

@@ -41,22 +41,22 @@ class RemoteCluster:
         self._runtime = Runtime()
         self._made: dict[str, int] = {}  # topics with their partitions
         self._turns: dict[str, int] = {}
-        self._home: ClusterLoop | None = None
+        self._cluster_loop: ClusterLoop | None = None
         self._cluster: Cluster | None = None
 
     # --- life
 
     @property
-    def home(self) -> ClusterLoop:
+    def cluster_loop(self) -> ClusterLoop:
         """The loop of its connections. Raises UsageError outside of the `with` block."""
-        if self._home is None:
+        if self._cluster_loop is None:
             raise UsageError("Use the cluster inside of its `with` block.")
-        return self._home
+        return self._cluster_loop
 
     def __enter__(self) -> Self:
-        self._home = ClusterLoop.new()
+        self._cluster_loop = ClusterLoop.new()
         try:
-            self._home.call(self._start)
+            self._cluster_loop.call(self._start)
         except BaseException:
             self._leave()
             raise
@@ -70,12 +70,12 @@ class RemoteCluster:
             self._leave()
 
     def _leave(self) -> None:
-        home = self.home
+        cluster_loop = self.cluster_loop
         try:
-            home.call(self._stop)
+            cluster_loop.call(self._stop)
         finally:
-            self._home = None
-            home.end()
+            self._cluster_loop = None
+            cluster_loop.end()
 
     async def _start(self) -> None:
         self._cluster = Cluster(load({"bootstrap_servers": self.bootstrap_servers}), self._runtime)

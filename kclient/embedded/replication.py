@@ -13,7 +13,7 @@ import attrs
 
 from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import topic_config
-from kclient.embedded.log import Stored
+from kclient.embedded.log import StoredBatch
 from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import ClusterState, Partition
 from kclient.errors import InternalError
@@ -32,13 +32,13 @@ CRC_AT: Final = 17
 CHECKED_FROM: Final = 21
 
 
-def append(state: ClusterState, partition: Partition, data: bytes) -> Stored:
+def append(state: ClusterState, partition: Partition, data: bytes) -> StoredBatch:
     """Append one batch of format 2 with a record or marker of any kind; whoever waits for records is woken."""
     (stored,) = append_all(state, partition, [data])
     return stored
 
 
-def append_all(state: ClusterState, partition: Partition, batches: Iterable[bytes]) -> list[Stored]:
+def append_all(state: ClusterState, partition: Partition, batches: Iterable[bytes]) -> list[StoredBatch]:
     """Append batches of format 2 one behind the other. Raises InternalError for a partition without a leader."""
     if partition.leader_epoch < 0:
         raise InternalError(f"{partition.tp} has never had a leader.")
@@ -51,7 +51,7 @@ def append_all(state: ClusterState, partition: Partition, batches: Iterable[byte
     return stored
 
 
-def tell(state: ClusterState, partition: Partition, stored: Iterable[Stored]) -> None:
+def tell(state: ClusterState, partition: Partition, stored: Iterable[StoredBatch]) -> None:
     """Wake and notify everybody of what was appended."""
     partition.changed.notify()
     for one in stored:
@@ -79,7 +79,7 @@ def with_times(batch: bytes, attributes: int, delta: int, base: int, max_timesta
 
 
 @attrs.define(eq=False)
-class Written:
+class ProducePartitionStatus:
     """What was appended to one partition, and the row of the answer that tells of it."""
 
     partition: Partition
@@ -104,7 +104,9 @@ def enough_replicas(state: ClusterState, partition: Partition) -> bool:
     return len(partition.isr) >= wanted
 
 
-async def replicated(call: RequestContext, timeout_ms: int, written: Sequence[Written]) -> None:
+async def replicated(
+    context: RequestContext, timeout_ms: int, written: Sequence[ProducePartitionStatus]
+) -> None:
     """Wait until all of it is on all in-sync replicas; what is not in time, or never will be, gets an error."""
     expired = ChangeSignal()
     timer = None
@@ -112,18 +114,18 @@ async def replicated(call: RequestContext, timeout_ms: int, written: Sequence[Wr
         if expired.count:
             break
         if timer is None:
-            timer = call.broker.call_later(timeout_ms / 1000, expired.notify)
+            timer = context.broker.call_later(timeout_ms / 1000, expired.notify)
         seen = [(one.partition.changed, one.partition.changed.count) for one in waiting]
         await wait_any(*seen, (expired, 0))
     if timer is not None:
         timer.cancel()
     for one in written:
-        code = _outcome(call.state, one)
+        code = _outcome(context.state, one)
         if code != NONE:
             one.row.error_code, one.row.base_offset = code, -1
 
 
-def _outcome(state: ClusterState, one: Written) -> int:
+def _outcome(state: ClusterState, one: ProducePartitionStatus) -> int:
     if not one.leads:
         return NOT_LEADER_OR_FOLLOWER
     if one.waits:

@@ -18,7 +18,7 @@ from kclient.protocol.errors import (
 from kclient.protocol.message import Message
 
 if TYPE_CHECKING:
-    from kclient.embedded.broker import Broker
+    from kclient.embedded.broker import EmbeddedBroker
     from kclient.embedded.connection import ServerConnection
     from kclient.embedded.state import ClusterState, Partition
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class RequestContext:
     """A decoded request. `api` is the request's name without "Request"."""
 
-    broker: Broker
+    broker: EmbeddedBroker
     connection: ServerConnection
     api: str
     version: int
@@ -51,12 +51,12 @@ class RequestContext:
         """The address of the client as a broker writes it, with a leading slash."""
         return f"/{self.connection.client_address}"
 
-    def address_of(self, broker: Broker) -> tuple[str, int] | None:
+    def address_of(self, broker: EmbeddedBroker) -> tuple[str, int] | None:
         """Where who asks reaches a broker: at its listener with the name of theirs; None without one."""
         listener = broker.listener(self.connection.listener.name)
         return None if listener is None else listener.address
 
-    def brokers(self) -> list[tuple[Broker, str, int]]:
+    def brokers(self) -> list[tuple[EmbeddedBroker, str, int]]:
         """The brokers that are up and can be reached by who asks, with host and port."""
         found = [(broker, self.address_of(broker)) for broker in self.state.alive()]
         return [(broker, *address) for broker, address in found if address is not None]
@@ -66,23 +66,25 @@ class RequestContext:
         return self.state.acl.allows(self.principal, operation, resource)
 
 
-def hosted(call: RequestContext, partition: Partition) -> int:
+def check_replica(context: RequestContext, partition: Partition) -> int:
     """An error code if this broker has no replica of it, or none that can be read."""
-    node = call.broker.node_id
+    node = context.broker.node_id
     if node not in partition.replicas:
         return NOT_LEADER_OR_FOLLOWER
     return KAFKA_STORAGE_ERROR if node in partition.offline else NONE
 
 
-def usable(call: RequestContext, partition: Partition, leader_epoch: int, leader_only: bool = True) -> int:
+def check_partition(
+    context: RequestContext, partition: Partition, leader_epoch: int, leader_only: bool = True
+) -> int:
     """An error code if this broker cannot speak for it, or not to a client that knows `leader_epoch` (−1: any)."""
-    if error := hosted(call, partition):
+    if error := check_replica(context, partition):
         return error
     if leader_epoch >= 0 and leader_epoch < partition.leader_epoch:
         return FENCED_LEADER_EPOCH
     if leader_epoch > partition.leader_epoch:
         return UNKNOWN_LEADER_EPOCH
-    if leader_only and partition.leader != call.broker.node_id:
+    if leader_only and partition.leader != context.broker.node_id:
         return NOT_LEADER_OR_FOLLOWER
     return NONE
 
@@ -98,12 +100,12 @@ def leader(kind: type[Hint], partition: Partition) -> Hint:
     return kind(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
 
 
-def endpoints(kind: type[Endpoint], call: RequestContext, nodes: Iterable[int]) -> list[Endpoint]:
+def endpoints(kind: type[Endpoint], context: RequestContext, nodes: Iterable[int]) -> list[Endpoint]:
     """Where these nodes are to be reached, on the listener of the connection that asks."""
     found = []
     for node in dict.fromkeys(nodes):
-        broker = call.state.brokers.get(node)
-        if broker is not None and (address := call.address_of(broker)) is not None:
+        broker = context.state.brokers.get(node)
+        if broker is not None and (address := context.address_of(broker)) is not None:
             host, port = address
             found.append(kind(node_id=node, host=host, port=port, rack=broker.rack))
     return found

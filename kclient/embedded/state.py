@@ -26,7 +26,7 @@ from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.broker import Broker
+    from kclient.embedded.broker import EmbeddedBroker
 
 
 NO_LEADER = -1
@@ -123,7 +123,7 @@ class ClusterState:
     acl: Acl = attrs.field(factory=Acl)
     users: Users = attrs.field(factory=Users)
     faults: Faults = attrs.field(factory=Faults)
-    brokers: dict[int, Broker] = attrs.field(factory=dict)
+    brokers: dict[int, EmbeddedBroker] = attrs.field(factory=dict)
     topics: dict[str, Topic] = attrs.field(factory=dict)
     observers: list[Observer] = attrs.field(factory=list)
     next_producer_id: int = 1000
@@ -139,7 +139,7 @@ class ClusterState:
         """The broker that changes topics: the first one that is up."""
         return next((broker.node_id for broker in self.alive()), -1)
 
-    def alive(self) -> list[Broker]:
+    def alive(self) -> list[EmbeddedBroker]:
         """The brokers that are up, by id."""
         return [broker for broker in self.brokers.values() if broker.up]
 

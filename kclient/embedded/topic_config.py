@@ -43,7 +43,7 @@ CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
 @attrs.frozen
-class Key:
+class ConfigKey:
     """One key: its type as DescribeConfigs numbers it, Kafka's default, the broker's key behind it, what is valid."""
 
     kind: int
@@ -77,66 +77,68 @@ class Key:
         return None if self.least <= number <= self.most else f"it must be from {self.least} to {self.most}"
 
 
-def _flag(default: str, synonym: str = "", since: str = "0.10.0", before: str = "") -> Key:
-    return Key(BOOLEAN, default, synonym, values=("true", "false"), since=since, before=before)
+def _flag(default: str, synonym: str = "", since: str = "0.10.0", before: str = "") -> ConfigKey:
+    return ConfigKey(BOOLEAN, default, synonym, values=("true", "false"), since=since, before=before)
 
 
-def _tiered(default: str, synonym: str) -> Key:
-    return Key(LONG, default, synonym, -2, since="3.6")
+def _tiered(default: str, synonym: str) -> ConfigKey:
+    return ConfigKey(LONG, default, synonym, -2, since="3.6")
 
 
-def _level(default: str, synonym: str, least: int, most: int) -> Key:
-    return Key(INT, default, synonym, least, most, since="3.8")
+def _level(default: str, synonym: str, least: int, most: int) -> ConfigKey:
+    return ConfigKey(INT, default, synonym, least, most, since="3.8")
 
 
 KEYS: Final = {
-    "cleanup.policy": Key(LIST, "delete", "log.cleanup.policy", values=("compact", "delete")),
+    "cleanup.policy": ConfigKey(LIST, "delete", "log.cleanup.policy", values=("compact", "delete")),
     "compression.gzip.level": _level("-1", "compression.gzip.level", -1, 9),
     "compression.lz4.level": _level("9", "compression.lz4.level", 1, 17),
-    "compression.type": Key(STRING, "producer", "compression.type", values=CODECS),
+    "compression.type": ConfigKey(STRING, "producer", "compression.type", values=CODECS),
     "compression.zstd.level": _level("3", "compression.zstd.level", -131072, 22),
-    "delete.retention.ms": Key(LONG, "86400000", "log.cleaner.delete.retention.ms"),
-    "file.delete.delay.ms": Key(LONG, "60000", "log.segment.delete.delay.ms"),
-    "flush.messages": Key(LONG, str(LONG_MAX), "log.flush.interval.messages", 1),
-    "flush.ms": Key(LONG, str(LONG_MAX), "log.flush.interval.ms", unset=True),
-    "follower.replication.throttled.replicas": Key(LIST, ""),
-    "index.interval.bytes": Key(INT, "4096", "log.index.interval.bytes", 0, INT_MAX),
-    "leader.replication.throttled.replicas": Key(LIST, ""),
+    "delete.retention.ms": ConfigKey(LONG, "86400000", "log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": ConfigKey(LONG, "60000", "log.segment.delete.delay.ms"),
+    "flush.messages": ConfigKey(LONG, str(LONG_MAX), "log.flush.interval.messages", 1),
+    "flush.ms": ConfigKey(LONG, str(LONG_MAX), "log.flush.interval.ms", unset=True),
+    "follower.replication.throttled.replicas": ConfigKey(LIST, ""),
+    "index.interval.bytes": ConfigKey(INT, "4096", "log.index.interval.bytes", 0, INT_MAX),
+    "leader.replication.throttled.replicas": ConfigKey(LIST, ""),
     "local.retention.bytes": _tiered("-2", "log.local.retention.bytes"),
     "local.retention.ms": _tiered("-2", "log.local.retention.ms"),
-    "max.compaction.lag.ms": Key(LONG, str(LONG_MAX), "log.cleaner.max.compaction.lag.ms", 1),
-    "max.message.bytes": Key(INT, "1048588", "message.max.bytes", 0, INT_MAX),
+    "max.compaction.lag.ms": ConfigKey(LONG, str(LONG_MAX), "log.cleaner.max.compaction.lag.ms", 1),
+    "max.message.bytes": ConfigKey(INT, "1048588", "message.max.bytes", 0, INT_MAX),
     "message.downconversion.enable": _flag("true", "log.message.downconversion.enable", "2.0", "4.0"),
-    "message.format.version": Key(STRING, "", "log.message.format.version", before="4.0"),
-    "message.timestamp.after.max.ms": Key(LONG, "3600000", "log.message.timestamp.after.max.ms", since="3.6"),
-    "message.timestamp.before.max.ms": Key(
+    "message.format.version": ConfigKey(STRING, "", "log.message.format.version", before="4.0"),
+    "message.timestamp.after.max.ms": ConfigKey(
+        LONG, "3600000", "log.message.timestamp.after.max.ms", since="3.6"
+    ),
+    "message.timestamp.before.max.ms": ConfigKey(
         LONG, str(LONG_MAX), "log.message.timestamp.before.max.ms", since="3.6"
     ),
-    "message.timestamp.difference.max.ms": Key(
+    "message.timestamp.difference.max.ms": ConfigKey(
         LONG, str(LONG_MAX), "log.message.timestamp.difference.max.ms", before="4.0"
     ),
-    "message.timestamp.type": Key(
+    "message.timestamp.type": ConfigKey(
         STRING, "CreateTime", "log.message.timestamp.type", values=("CreateTime", "LogAppendTime")
     ),
-    "min.cleanable.dirty.ratio": Key(DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio", 0, 1),
-    "min.compaction.lag.ms": Key(LONG, "0", "log.cleaner.min.compaction.lag.ms"),
-    "min.insync.replicas": Key(INT, "1", "min.insync.replicas", 1, INT_MAX),
+    "min.cleanable.dirty.ratio": ConfigKey(DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio", 0, 1),
+    "min.compaction.lag.ms": ConfigKey(LONG, "0", "log.cleaner.min.compaction.lag.ms"),
+    "min.insync.replicas": ConfigKey(INT, "1", "min.insync.replicas", 1, INT_MAX),
     "preallocate": _flag("false", "log.preallocate"),
     "remote.log.copy.disable": _flag("false", since="3.9"),
     "remote.log.delete.on.disable": _flag("false", since="3.9"),
     "remote.storage.enable": _flag("false", since="3.6"),
-    "retention.bytes": Key(LONG, "-1", "log.retention.bytes", -1),
-    "retention.ms": Key(LONG, "604800000", "log.retention.ms", -1, unset=True),
-    "segment.bytes": Key(INT, "1073741824", "log.segment.bytes", 14, INT_MAX),
-    "segment.index.bytes": Key(INT, "10485760", "log.index.size.max.bytes", 4, INT_MAX),
-    "segment.jitter.ms": Key(LONG, "0", "log.roll.jitter.ms", unset=True),
-    "segment.ms": Key(LONG, "604800000", "log.roll.ms", 1, unset=True),
+    "retention.bytes": ConfigKey(LONG, "-1", "log.retention.bytes", -1),
+    "retention.ms": ConfigKey(LONG, "604800000", "log.retention.ms", -1, unset=True),
+    "segment.bytes": ConfigKey(INT, "1073741824", "log.segment.bytes", 14, INT_MAX),
+    "segment.index.bytes": ConfigKey(INT, "10485760", "log.index.size.max.bytes", 4, INT_MAX),
+    "segment.jitter.ms": ConfigKey(LONG, "0", "log.roll.jitter.ms", unset=True),
+    "segment.ms": ConfigKey(LONG, "604800000", "log.roll.ms", 1, unset=True),
     "unclean.leader.election.enable": _flag("false", "unclean.leader.election.enable"),
 }
 
 
 @attrs.frozen
-class Described:
+class ConfigEntry:
     """A key with its value in force, where that comes from, and the broker's key behind it ("" for none)."""
 
     name: str
@@ -145,7 +147,7 @@ class Described:
     synonym: str
 
 
-def described(config: Mapping[str, str], settings: Settings, release: Release) -> list[Described]:
+def described(config: Mapping[str, str], settings: Settings, release: Release) -> list[ConfigEntry]:
     """Every key that topics of this release have."""
     rows = []
     for name, key in KEYS.items():
@@ -153,7 +155,7 @@ def described(config: Mapping[str, str], settings: Settings, release: Release) -
             text = value(name, config, settings)
             if name == "message.format.version" and name not in config:
                 text = FORMATS.get(str(release), "3.0-IV1")
-            rows.append(Described(name, text, _source(name, config, settings, release), key.synonym))
+            rows.append(ConfigEntry(name, text, _source(name, config, settings, release), key.synonym))
     return rows
 
 

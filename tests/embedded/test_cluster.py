@@ -160,7 +160,7 @@ def test_a_control_that_fails_with_a_timeout_fails_with_that_timeout() -> None:
         raise TimeoutError("its own")
 
     with EmbeddedCluster() as cluster, pytest.raises(TimeoutError, match="its own"):
-        cluster.home.call(late)
+        cluster.cluster_loop.call(late)
 
 
 @pytest.mark.spec("F-17")

@@ -10,7 +10,7 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.replication import append
 from kclient.embedded.state import OFFSETS_TOPIC
@@ -234,7 +234,7 @@ def test_offsets_of_a_transaction_count_after_its_commit_marker_only(
         await known(world)
         await world.commit(1)
         groups = world.state.brokers[world.cluster.coordinator_of(GROUP)].groups
-        record = commit_record(world.state.release, GROUP, TopicPartition("orders", 0), Commit(9))
+        record = commit_record(world.state.release, GROUP, TopicPartition("orders", 0), CommittedOffset(9))
         groups.write(GROUP, [record], producer_id=77, producer_epoch=0)
         if outcome is not None:
             marker = build_marker(commit=outcome, offset=0, producer_id=77, producer_epoch=0)

@@ -12,7 +12,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.apis.fetch import sessions_of
-from kclient.embedded.fetch_sessions import LAST_EPOCH, NO_SESSION, Sessions, Wanted
+from kclient.embedded.fetch_sessions import LAST_EPOCH, NO_SESSION, CachedPartition, FetchSessionCache
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kclient.protocol.errors import (
     FETCH_SESSION_ID_NOT_FOUND,
@@ -201,8 +201,11 @@ def test_without_a_slot_there_is_no_session_and_two_minutes_give_one() -> None:
     run(test, **{"max.incremental.fetch.session.cache.slots": 1})
 
 
-def wanted(count: int) -> dict[Any, Wanted]:
-    rows = [Wanted("orders", bytes(16), FetchPartition(partition=number), False) for number in range(count)]
+def wanted(count: int) -> dict[Any, CachedPartition]:
+    rows = [
+        CachedPartition("orders", bytes(16), FetchPartition(partition=number), False)
+        for number in range(count)
+    ]
     return {row.key: row for row in rows}
 
 
@@ -217,7 +220,7 @@ def wanted(count: int) -> dict[Any, Wanted]:
     ],
 )
 def test_who_takes_whose_slot(created: int, used: int, size: int, privileged: bool, evicts: bool) -> None:
-    sessions = Sessions(Runtime(rng=Random(5)), slots=1)
+    sessions = FetchSessionCache(Runtime(rng=Random(5)), slots=1)
     old = sessions.create(wanted(1), False, False, float(created))
     sessions.advance(sessions.find(old, 1, False), float(used))
     new = sessions.create(wanted(size), False, privileged, 200.0)

@@ -120,7 +120,7 @@ def members(cluster: EmbeddedCluster) -> Iterator[Members]:
 
 def look(cluster: EmbeddedCluster, group: str, attribute: str) -> Any:
     """What the coordinator has of the group."""
-    return cluster.home.call(lambda: getattr(inspection.find(cluster.state, group), attribute))
+    return cluster.cluster_loop.call(lambda: getattr(inspection.find(cluster.state, group), attribute))
 
 
 def test_three_members_come_and_go(members: Members) -> None:

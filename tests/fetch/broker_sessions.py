@@ -6,7 +6,14 @@ import random
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.apis.fetch import _forgotten
-from kclient.embedded.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Key, Sessions, Wanted
+from kclient.embedded.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    CachedPartition,
+    FetchSessionCache,
+    Key,
+)
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kclient.protocol.primitives import ZERO_UUID
@@ -19,8 +26,8 @@ class BrokerSessions:
     """`fetched` is what the last request made the broker fetch; `unheard` partitions have nothing new to tell."""
 
     def __init__(self, seed: int = 1, slots: int = 3) -> None:
-        self.sessions = Sessions(Runtime(rng=random.Random(seed)), slots)
-        self.fetched: dict[Key, Wanted] = {}
+        self.sessions = FetchSessionCache(Runtime(rng=random.Random(seed)), slots)
+        self.fetched: dict[Key, CachedPartition] = {}
         self.unheard: set[Key] = set()
 
     def handle(self, request: FetchRequest, version: int) -> FetchResponse:
@@ -48,15 +55,15 @@ class BrokerSessions:
         return _answer(session.session_id, news)
 
 
-def _asked(request: FetchRequest, by_id: bool) -> list[Wanted]:
+def _asked(request: FetchRequest, by_id: bool) -> list[CachedPartition]:
     return [
-        Wanted(topic.topic, topic.topic_id, partition, by_id)
+        CachedPartition(topic.topic, topic.topic_id, partition, by_id)
         for topic in request.topics
         for partition in topic.partitions
     ]
 
 
-def _answer(session_id: int, told: list[Wanted]) -> FetchResponse:
+def _answer(session_id: int, told: list[CachedPartition]) -> FetchResponse:
     topics = [
         FetchableTopicResponse(
             topic="" if one.by_id else one.topic or "",

@@ -22,7 +22,7 @@ def serve() -> Iterator[Serve]:
         def put(field: bytes) -> str:
             batches = [field[one.start : one.end] for one in read_batches(field)]
             partition = leaders.find(kafka.state, "t", 0)
-            kafka.home.call(lambda: append_all(kafka.state, partition, batches))
+            kafka.cluster_loop.call(lambda: append_all(kafka.state, partition, batches))
             return kafka.bootstrap_servers
 
         yield put

@@ -57,9 +57,7 @@ def package_files() -> list[Path]:
 # Names that still stand in more than one file. The list only becomes shorter.
 NOT_YET_UNIQUE: frozenset[str] = frozenset(
     {
-        "Broker",
         "Connection",
-        "Fetcher",
     }
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.log import Stored
+from kclient.embedded.log import StoredBatch
 from kclient.errors import BrokerError
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.records.support import golden_cases
@@ -27,7 +27,7 @@ def lay_down(cluster: EmbeddedCluster, partition: int, case: dict[str, Any]) -> 
     data, at = bytes.fromhex(case["hex"]), 0
     log.start = log.end = case["batches"][0]["base_offset"]
     for batch in case["batches"]:
-        log.keep(Stored.of(data[at : at + batch["size_in_bytes"]], batch["base_offset"]))
+        log.keep(StoredBatch.of(data[at : at + batch["size_in_bytes"]], batch["base_offset"]))
         at += batch["size_in_bytes"]
 
 

@@ -161,17 +161,17 @@ def test_a18_api_versions_falls_back_on_the_same_connection(
 
 def tap(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[tuple[int, int]]]:
     """API key and version of whatever comes to a broker, by connection, before anything looks at it."""
-    from kclient.embedded.broker import Broker
+    from kclient.embedded.broker import EmbeddedBroker
 
     seen: dict[int, list[tuple[int, int]]] = {}
-    serve = Broker.serve
+    serve = EmbeddedBroker.serve
 
-    async def tapped(self: Broker, connection: Any, frame: memoryview) -> None:
+    async def tapped(self: EmbeddedBroker, connection: Any, frame: memoryview) -> None:
         key, version = (int.from_bytes(frame[at : at + 2], "big") for at in (0, 2))
         seen.setdefault(connection.number, []).append((key, version))
         await serve(self, connection, frame)
 
-    monkeypatch.setattr(Broker, "serve", tapped)
+    monkeypatch.setattr(EmbeddedBroker, "serve", tapped)
     return seen
 
 

@@ -73,7 +73,7 @@ class Log:
 
     def _append(self, data: bytes, count: int) -> None:
         partition = leaders.find(self.kafka.state, self.topic, 0)
-        self.kafka.home.call(lambda: append(self.kafka.state, partition, data))
+        self.kafka.cluster_loop.call(lambda: append(self.kafka.state, partition, data))
         self.end += count
 
     # --- reading

@@ -1,8 +1,8 @@
-"""One module for each API, found by the request's name and imported when the first such request comes.
+"""One module for each API, named after the request and imported with the first request of that API.
 
-A module has two functions. `handle(call, request)` is a coroutine that gives back the answer, or None where the
-protocol has none; it may raise `ApiError`. `refuse(call, request, refused)` gives back the answer that carries an error
-wherever a client looks for one: at the top, or at everything that was asked for.
+A module has two functions. `handle(context, request)` is a coroutine that returns the response, or None if the protocol
+has none; it may raise `ApiError`. `error_response(context, request, error)` returns the response with an error code
+wherever a client looks for one: at the top level, or at every requested entry.
 """
 
 from __future__ import annotations

@@ -14,21 +14,21 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID
 from kclient.types import TopicPartition
 
 
-async def handle(call: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Add the partition of `__consumer_offsets` that holds the group. KIP-98."""
-    if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
+    if not context.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    number = offsets_topic_partition(request.group_id, call.state.settings.offsets_topic_num_partitions)
+    number = offsets_topic_partition(request.group_id, context.state.settings.offsets_topic_num_partitions)
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     tp = TopicPartition(OFFSETS_TOPIC, number)
-    call.broker.transactions.add_partitions(request.transactional_id, producer, [tp])
+    context.broker.transactions.add_partitions(request.transactional_id, producer, [tp])
     return AddOffsetsToTxnResponse()
 
 
-def refuse(
-    call: RequestContext, request: AddOffsetsToTxnRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: AddOffsetsToTxnRequest, error: ApiError
 ) -> AddOffsetsToTxnResponse:
     """At the top."""
-    return AddOffsetsToTxnResponse(error_code=txn_error_code(call, refused, FENCED_SINCE))
+    return AddOffsetsToTxnResponse(error_code=txn_error_code(context, error, FENCED_SINCE))

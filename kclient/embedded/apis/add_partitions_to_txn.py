@@ -39,27 +39,27 @@ BATCHED_SINCE = 4
 Errors = dict[TopicPartition, int]
 
 
-async def handle(call: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     """Every transaction's partitions with an error each. KIP-98, KIP-890."""
-    if call.version < BATCHED_SINCE:
-        if not call.allowed("WRITE", f"TransactionalId:{request.v3_and_below_transactional_id}"):
+    if context.version < BATCHED_SINCE:
+        if not context.allowed("WRITE", f"TransactionalId:{request.v3_and_below_transactional_id}"):
             raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_one(call, _own(request)))
-    if not call.allowed("CLUSTER_ACTION", CLUSTER):
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_one(context, _own(request)))
+    if not context.allowed("CLUSTER_ACTION", CLUSTER):
         raise ApiError(CLUSTER_AUTHORIZATION_FAILED)
     rows = [
-        AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=_one(call, one))
+        AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=_one(context, one))
         for one in request.transactions
     ]
     return AddPartitionsToTxnResponse(results_by_transaction=rows)
 
 
-def refuse(
-    call: RequestContext, request: AddPartitionsToTxnRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: AddPartitionsToTxnRequest, error: ApiError
 ) -> AddPartitionsToTxnResponse:
     """At every partition, or at the top where there is room."""
-    code = txn_error_code(call, refused, FENCED_SINCE)
-    if call.version >= BATCHED_SINCE:
+    code = txn_error_code(context, error, FENCED_SINCE)
+    if context.version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(error_code=code)
     asked = _partitions(request.v3_and_below_topics)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_rows(dict.fromkeys(asked, code)))
@@ -74,39 +74,41 @@ def _own(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
     )
 
 
-def _one(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> list[AddPartitionsToTxnTopicResult]:
+def _one(
+    context: RequestContext, asked: AddPartitionsToTxnTransaction
+) -> list[AddPartitionsToTxnTopicResult]:
     partitions = _partitions(asked.topics)
-    problems = {tp: _problem(call, tp) for tp in partitions}
+    problems = {tp: _problem(context, tp) for tp in partitions}
     if any(problems.values()):
         return _rows({tp: code or OPERATION_NOT_ATTEMPTED for tp, code in problems.items()})
     try:
-        return _rows(_verified(call, asked) if asked.verify_only else _added(call, asked))
+        return _rows(_verified(context, asked) if asked.verify_only else _added(context, asked))
     except ApiError as exc:
-        return _rows(dict.fromkeys(partitions, txn_error_code(call, exc, FENCED_SINCE)))
+        return _rows(dict.fromkeys(partitions, txn_error_code(context, exc, FENCED_SINCE)))
 
 
-def _problem(call: RequestContext, tp: TopicPartition) -> int:
+def _problem(context: RequestContext, tp: TopicPartition) -> int:
     """What is wrong with a partition whatever the transaction. Producers do not write to internal topics."""
-    topic = call.state.topics.get(tp.topic)
+    topic = context.state.topics.get(tp.topic)
     internal = topic is not None and topic.internal
-    if call.version < BATCHED_SINCE and (internal or not call.allowed("WRITE", f"Topic:{tp.topic}")):
+    if context.version < BATCHED_SINCE and (internal or not context.allowed("WRITE", f"Topic:{tp.topic}")):
         return TOPIC_AUTHORIZATION_FAILED
-    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+    return NONE if context.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _added(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
+def _added(context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
     producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
     partitions = _partitions(asked.topics)
-    version = V2 if call.version >= BATCHED_SINCE else 0
-    call.broker.transactions.add_partitions(asked.transactional_id, producer, partitions, version)
+    version = V2 if context.version >= BATCHED_SINCE else 0
+    context.broker.transactions.add_partitions(asked.transactional_id, producer, partitions, version)
     return dict.fromkeys(partitions, NONE)
 
 
-def _verified(call: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
+def _verified(context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Errors:
     producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
     return {
         tp: NONE
-        if call.broker.transactions.verify_partition(asked.transactional_id, producer, tp)
+        if context.broker.transactions.verify_partition(asked.transactional_id, producer, tp)
         else TRANSACTION_ABORTABLE
         for tp in _partitions(asked.topics)
     }

@@ -31,43 +31,45 @@ NO_NODE: Final = -1
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-async def handle(call: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The tables of the release."""
     names = (request.client_software_name, request.client_software_version)
-    if call.version >= NAMED_SINCE and not all(map(SOFTWARE.fullmatch, names)):
+    if context.version >= NAMED_SINCE and not all(map(SOFTWARE.fullmatch, names)):
         raise ApiError(INVALID_REQUEST)
-    if call.version >= CHECKED_SINCE:
-        _check_destination(call, request)
-    rows = apis.offered(call.state.release).items()
+    if context.version >= CHECKED_SINCE:
+        _check_destination(context, request)
+    rows = apis.offered(context.state.release).items()
     answer = ApiVersionsResponse(
         api_keys=[ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in rows]
     )
-    if call.version >= NAMED_SINCE:
-        _add_features(call, answer)
+    if context.version >= NAMED_SINCE:
+        _add_features(context, answer)
     return answer
 
 
-def refuse(call: RequestContext, request: ApiVersionsRequest, refused: ApiError) -> ApiVersionsResponse:
+def error_response(
+    context: RequestContext, request: ApiVersionsRequest, error: ApiError
+) -> ApiVersionsResponse:
     """At the top."""
-    return ApiVersionsResponse(error_code=refused.code)
+    return ApiVersionsResponse(error_code=error.code)
 
 
-def _check_destination(call: RequestContext, request: ApiVersionsRequest) -> None:
+def _check_destination(context: RequestContext, request: ApiVersionsRequest) -> None:
     """Raise ApiError if the client took this node for another one."""
     if (request.cluster_id is None) is not (request.node_id == NO_NODE):
         raise ApiError(INVALID_REQUEST)
     believed = (request.cluster_id, request.node_id)
-    here = (call.state.cluster_id, call.broker.node_id)
-    if request.cluster_id is not None and call.connection.authenticated and believed != here:
+    here = (context.state.cluster_id, context.broker.node_id)
+    if request.cluster_id is not None and context.connection.authenticated and believed != here:
         raise ApiError(REBOOTSTRAP_REQUIRED)
 
 
-def _add_features(call: RequestContext, answer: ApiVersionsResponse) -> None:
-    features = features_of(call.state.release)
+def _add_features(context: RequestContext, answer: ApiVersionsResponse) -> None:
+    features = features_of(context.state.release)
     answer.supported_features = [
         SupportedFeatureKey(name=one.name, min_version=one.lowest, max_version=one.highest)
         for one in features
-        if one.lowest > 0 or call.version >= LEVEL_ZERO_SINCE
+        if one.lowest > 0 or context.version >= LEVEL_ZERO_SINCE
     ]
     answer.finalized_features_epoch = 0
     answer.finalized_features = [

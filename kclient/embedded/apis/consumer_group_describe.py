@@ -29,32 +29,32 @@ UNSEEN_TOPIC: Final = "The group has described topic(s) that the client is not a
 
 
 async def handle(
-    call: RequestContext, request: ConsumerGroupDescribeRequest
+    context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     """Each group for itself, in the order asked for."""
-    check_enabled(call.state.release)
+    check_enabled(context.state.release)
     return ConsumerGroupDescribeResponse(
-        groups=[_one(call, request, group_id) for group_id in request.group_ids]
+        groups=[_one(context, request, group_id) for group_id in request.group_ids]
     )
 
 
-def refuse(
-    call: RequestContext, request: ConsumerGroupDescribeRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: ConsumerGroupDescribeRequest, error: ApiError
 ) -> ConsumerGroupDescribeResponse:
     """At every group."""
     return ConsumerGroupDescribeResponse(
-        groups=[_failed(group_id, refused.code, refused.message) for group_id in request.group_ids]
+        groups=[_failed(group_id, error.code, error.message) for group_id in request.group_ids]
     )
 
 
-def _one(call: RequestContext, request: ConsumerGroupDescribeRequest, group_id: str) -> DescribedGroup:
-    if not call.allowed("DESCRIBE", f"Group:{group_id}"):
+def _one(context: RequestContext, request: ConsumerGroupDescribeRequest, group_id: str) -> DescribedGroup:
+    if not context.allowed("DESCRIBE", f"Group:{group_id}"):
         return _failed(group_id, GROUP_AUTHORIZATION_FAILED)
     try:
-        group = known_group(call.broker.groups, group_id, "Group")
+        group = known_group(context.broker.groups, group_id, "Group")
     except ApiError as exc:
         return _failed(group_id, exc.code, exc.message)
-    if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in _topics_shown(group)):
+    if not all(context.allowed("DESCRIBE", f"Topic:{name}") for name in _topics_shown(group)):
         return _failed(group_id, TOPIC_AUTHORIZATION_FAILED, UNSEEN_TOPIC)
     row = DescribedGroup(
         group_id=group_id,
@@ -62,10 +62,10 @@ def _one(call: RequestContext, request: ConsumerGroupDescribeRequest, group_id: 
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor,
-        members=[_member(call, group, member) for member in group.members.values()],
+        members=[_member(context, group, member) for member in group.members.values()],
     )
     if request.include_authorized_operations:
-        row.authorized_operations = group_operations(call, group_id)
+        row.authorized_operations = group_operations(context, group_id)
     return row
 
 
@@ -77,7 +77,7 @@ def _topics_shown(group: ConsumerGroup) -> list[str]:
     return sorted({name for member in group.members.values() for name in group.topics_of(member)})
 
 
-def _member(call: RequestContext, group: ConsumerGroup, member: ConsumerGroupMember) -> DescribedMember:
+def _member(context: RequestContext, group: ConsumerGroup, member: ConsumerGroupMember) -> DescribedMember:
     kind = CONSUMER if member.classic is None else CLASSIC
     return DescribedMember(
         member_id=member.member_id,
@@ -90,7 +90,7 @@ def _member(call: RequestContext, group: ConsumerGroup, member: ConsumerGroupMem
         subscribed_topic_regex=member.regex,
         assignment=_assignment(group, member.holds),
         target_assignment=_assignment(group, group.targets.get(member.member_id, ())),
-        member_type=kind if call.version >= MEMBER_TYPES else UNKNOWN,
+        member_type=kind if context.version >= MEMBER_TYPES else UNKNOWN,
     )
 
 

@@ -20,29 +20,31 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZAT
 
 
 async def handle(
-    call: RequestContext, request: ConsumerGroupHeartbeatRequest
+    context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     """Rights, then form, then the coordinator, then the group."""
-    check_enabled(call.state.release)
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    check_enabled(context.state.release)
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    if not all(call.allowed("DESCRIBE", f"Topic:{name}") for name in request.subscribed_topic_names or ()):
+    if not all(context.allowed("DESCRIBE", f"Topic:{name}") for name in request.subscribed_topic_names or ()):
         raise ApiError(TOPIC_AUTHORIZATION_FAILED)
-    check_form(request, call.version, call.state.settings.group_consumer_assignors.split(","))
-    coordinator = call.broker.groups
+    check_form(request, context.version, context.state.settings.group_consumer_assignors.split(","))
+    coordinator = context.broker.groups
     coordinator.check(request.group_id)
     if request.member_epoch < JOINING:
         return leave(known_group(coordinator, request.group_id, "Group"), request)
     if request.member_epoch > JOINING:
-        return heartbeat(Journal(known_group(coordinator, request.group_id, "Consumer group")), call, request)
+        return heartbeat(
+            Journal(known_group(coordinator, request.group_id, "Consumer group")), context, request
+        )
     entered = group_to_join(coordinator, request.group_id)
-    answer = heartbeat(entered.journal, call, request)
+    answer = heartbeat(entered.journal, context, request)
     entered.keep()
     return answer
 
 
-def refuse(
-    call: RequestContext, request: ConsumerGroupHeartbeatRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: ConsumerGroupHeartbeatRequest, error: ApiError
 ) -> ConsumerGroupHeartbeatResponse:
     """At the top, with the reason in words."""
-    return ConsumerGroupHeartbeatResponse(error_code=refused.code, error_message=refused.message)
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)

@@ -23,9 +23,9 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """One result for each topic."""
-    check_controller(call)
+    check_controller(context)
     counted = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
     for topic in request.topics:
@@ -33,26 +33,26 @@ async def handle(call: RequestContext, request: CreatePartitionsRequest) -> Crea
         try:
             if counted[topic.name] > 1:
                 raise ApiError(INVALID_REQUEST, "Duplicate topic name.")
-            _grow(call, request, topic)
+            _grow(context, request, topic)
         except ApiError as exc:
             results[topic.name] = _failed(topic, exc)
     return CreatePartitionsResponse(results=list(results.values()))
 
 
-def refuse(
-    call: RequestContext, request: CreatePartitionsRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: CreatePartitionsRequest, error: ApiError
 ) -> CreatePartitionsResponse:
     """At every topic."""
-    return CreatePartitionsResponse(results=[_failed(topic, refused) for topic in request.topics])
+    return CreatePartitionsResponse(results=[_failed(topic, error) for topic in request.topics])
 
 
 def _failed(topic: CreatePartitionsTopic, no: ApiError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=topic.name, error_code=no.code, error_message=no.message)
 
 
-def _grow(call: RequestContext, request: CreatePartitionsRequest, asked: CreatePartitionsTopic) -> None:
-    state, topic = call.state, call.state.topics.get(asked.name)
-    if not call.allowed("ALTER", f"Topic:{asked.name}"):
+def _grow(context: RequestContext, request: CreatePartitionsRequest, asked: CreatePartitionsTopic) -> None:
+    state, topic = context.state, context.state.topics.get(asked.name)
+    if not context.allowed("ALTER", f"Topic:{asked.name}"):
         raise ApiError(TOPIC_AUTHORIZATION_FAILED, "The topic authorization is failed.")
     if topic is None:
         raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.name}' does not exist.")

@@ -14,36 +14,38 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Each group with an error of its own."""
     return DeleteGroupsResponse(
         results=[
-            DeletableGroupResult(group_id=group_id, error_code=_delete(call, group_id))
+            DeletableGroupResult(group_id=group_id, error_code=_delete(context, group_id))
             for group_id in dict.fromkeys(request.groups_names)
         ]
     )
 
 
-def refuse(call: RequestContext, request: DeleteGroupsRequest, refused: ApiError) -> DeleteGroupsResponse:
+def error_response(
+    context: RequestContext, request: DeleteGroupsRequest, error: ApiError
+) -> DeleteGroupsResponse:
     """At every group."""
     return DeleteGroupsResponse(
         results=[
-            DeletableGroupResult(group_id=group_id, error_code=refused.code)
+            DeletableGroupResult(group_id=group_id, error_code=error.code)
             for group_id in request.groups_names
         ]
     )
 
 
-def _delete(call: RequestContext, group_id: str) -> int:
-    if not call.allowed("DELETE", f"Group:{group_id}"):
+def _delete(context: RequestContext, group_id: str) -> int:
+    if not context.allowed("DELETE", f"Group:{group_id}"):
         return GROUP_AUTHORIZATION_FAILED
     try:
-        group = call.broker.groups.find(group_id)
+        group = context.broker.groups.find(group_id)
         if group is None:
             return GROUP_ID_NOT_FOUND
         if not group.empty:
             return NON_EMPTY_GROUP
-        call.broker.groups.forget(group)
+        context.broker.groups.forget(group)
     except ApiError as exc:
         return exc.code
     return NONE

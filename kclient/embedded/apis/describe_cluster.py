@@ -15,7 +15,7 @@ BROKERS: Final = 1
 CONTROLLERS: Final = 2
 
 
-async def handle(call: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+async def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """What Metadata says of brokers. Raises ApiError for endpoints of another kind."""
     if request.endpoint_type != BROKERS:
         if request.endpoint_type == CONTROLLERS:
@@ -23,21 +23,21 @@ async def handle(call: RequestContext, request: DescribeClusterRequest) -> Descr
         raise ApiError(UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     brokers = [
         DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
-        for broker, host, port in call.brokers()
+        for broker, host, port in context.brokers()
     ]
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
-        cluster_id=call.state.cluster_id,
-        controller_id=call.state.controller_id,
+        cluster_id=context.state.cluster_id,
+        controller_id=context.state.controller_id,
         brokers=brokers,
-        cluster_authorized_operations=authorized_operations(call, OF_CLUSTER, CLUSTER)
+        cluster_authorized_operations=authorized_operations(context, OF_CLUSTER, CLUSTER)
         if asked
         else NOT_ASKED,
     )
 
 
-def refuse(
-    call: RequestContext, request: DescribeClusterRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: DescribeClusterRequest, error: ApiError
 ) -> DescribeClusterResponse:
     """At the top."""
-    return DescribeClusterResponse(error_code=refused.code, error_message=refused.message)
+    return DescribeClusterResponse(error_code=error.code, error_message=error.message)

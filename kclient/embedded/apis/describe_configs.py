@@ -9,7 +9,7 @@ from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.request_context import RequestContext
 from kclient.embedded.settings import KEYS as BROKER_KEYS
-from kclient.embedded.topic_config import BROKER, CLUSTER_DEFAULT, DEFAULT, TOPIC, Described
+from kclient.embedded.topic_config import BROKER, CLUSTER_DEFAULT, DEFAULT, TOPIC, ConfigEntry
 from kclient.generated.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.generated.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -31,22 +31,22 @@ BROKERS: Final = 4
 TYPES: Final = {bool: 1, str: 2, int: 3}
 
 
-async def handle(call: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """The keys that were asked for of each thing, all with null."""
     results = []
     for one in request.resources:
         try:
-            results.append(_described(call, request, one))
+            results.append(_described(context, request, one))
         except ApiError as exc:
             results.append(_failed(one, exc))
     return DescribeConfigsResponse(results=results)
 
 
-def refuse(
-    call: RequestContext, request: DescribeConfigsRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: DescribeConfigsRequest, error: ApiError
 ) -> DescribeConfigsResponse:
     """At everything asked for."""
-    return DescribeConfigsResponse(results=[_failed(one, refused) for one in request.resources])
+    return DescribeConfigsResponse(results=[_failed(one, error) for one in request.resources])
 
 
 def _failed(asked: DescribeConfigsResource, no: ApiError) -> DescribeConfigsResult:
@@ -59,12 +59,12 @@ def _failed(asked: DescribeConfigsResource, no: ApiError) -> DescribeConfigsResu
 
 
 def _described(
-    call: RequestContext, request: DescribeConfigsRequest, asked: DescribeConfigsResource
+    context: RequestContext, request: DescribeConfigsRequest, asked: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     if asked.resource_type == TOPICS:
-        rows = _of_topic(call, request, asked.resource_name)
+        rows = _of_topic(context, request, asked.resource_name)
     elif asked.resource_type == BROKERS:
-        rows = _of_broker(call, request, asked.resource_name)
+        rows = _of_broker(context, request, asked.resource_name)
     else:
         raise ApiError(INVALID_REQUEST, f"Unsupported resource type: {asked.resource_type}")
     keys = asked.configuration_keys
@@ -78,10 +78,10 @@ def _described(
 
 
 def _of_topic(
-    call: RequestContext, request: DescribeConfigsRequest, name: str
+    context: RequestContext, request: DescribeConfigsRequest, name: str
 ) -> list[DescribeConfigsResourceResult]:
-    state = call.state
-    if not call.allowed("DESCRIBE_CONFIGS", f"Topic:{name}"):
+    state = context.state
+    if not context.allowed("DESCRIBE_CONFIGS", f"Topic:{name}"):
         raise ApiError(TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     if not is_legal_topic(name):
         raise ApiError(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: '{name}'")
@@ -93,20 +93,20 @@ def _of_topic(
         result = DescribeConfigsResourceResult(
             name=row.name,
             value=row.value,
-            is_default=call.version == 0 and row.source == DEFAULT,
+            is_default=context.version == 0 and row.source == DEFAULT,
             config_source=row.source,
             config_type=topic_config.KEYS[row.name].kind,
             documentation=None,
         )
         if request.include_synonyms:
-            result.synonyms = _synonyms(call, row)
+            result.synonyms = _synonyms(context, row)
         rows.append(result)
     return rows
 
 
-def _synonyms(call: RequestContext, row: Described) -> list[DescribeConfigsSynonym]:
+def _synonyms(context: RequestContext, row: ConfigEntry) -> list[DescribeConfigsSynonym]:
     """The topic's value, then the broker's, then the default: what there is of them."""
-    settings, found = call.state.settings, []
+    settings, found = context.state.settings, []
     if row.source == TOPIC:
         found.append(DescribeConfigsSynonym(name=row.name, value=row.value, source=TOPIC))
     if row.synonym and topic_config.broker_source(row.synonym, settings) == BROKER:
@@ -121,24 +121,24 @@ def _synonyms(call: RequestContext, row: Described) -> list[DescribeConfigsSynon
 
 
 def _of_broker(
-    call: RequestContext, request: DescribeConfigsRequest, name: str
+    context: RequestContext, request: DescribeConfigsRequest, name: str
 ) -> list[DescribeConfigsResourceResult]:
-    if not call.allowed("DESCRIBE_CONFIGS", CLUSTER):
+    if not context.allowed("DESCRIBE_CONFIGS", CLUSTER):
         raise ApiError(CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     if name == "":
-        return _of_all_brokers(call)
-    if name != str(call.broker.node_id):
-        text = f"Unexpected broker id, expected {call.broker.node_id} or empty string, but received {name}"
+        return _of_all_brokers(context)
+    if name != str(context.broker.node_id):
+        text = f"Unexpected broker id, expected {context.broker.node_id} or empty string, but received {name}"
         raise ApiError(INVALID_REQUEST, text)
     rows = []
     for key, field in BROKER_KEYS.items():
-        source = topic_config.broker_source(key, call.state.settings)
-        value = topic_config.as_text(getattr(call.state.settings, field.name))
+        source = topic_config.broker_source(key, context.state.settings)
+        value = topic_config.as_text(getattr(context.state.settings, field.name))
         row = DescribeConfigsResourceResult(
             name=key,
             value=value,
             read_only=True,
-            is_default=call.version == 0 and source == DEFAULT,
+            is_default=context.version == 0 and source == DEFAULT,
             config_source=source,
             config_type=TYPES[type(field.default)],
             documentation=None,
@@ -153,9 +153,9 @@ def _of_broker(
     return rows
 
 
-def _of_all_brokers(call: RequestContext) -> list[DescribeConfigsResourceResult]:
+def _of_all_brokers(context: RequestContext) -> list[DescribeConfigsResourceResult]:
     """What was set for the whole cluster while it ran: nothing but what a new cluster of 4.1 sets itself."""
-    state, key = call.state, "min.insync.replicas"
+    state, key = context.state, "min.insync.replicas"
     if state.release < topic_config.CLUSTER_DEFAULTS_SINCE:
         return []
     row = DescribeConfigsResourceResult(

@@ -21,35 +21,39 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOU
 SAYS_NOT_FOUND: Final = 6  # the first version in which an unknown group is an error
 
 
-async def handle(call: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+async def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Each group with an error of its own."""
-    return DescribeGroupsResponse(groups=[_describe(call, request, group_id) for group_id in request.groups])
-
-
-def refuse(call: RequestContext, request: DescribeGroupsRequest, refused: ApiError) -> DescribeGroupsResponse:
-    """At every group."""
     return DescribeGroupsResponse(
-        groups=[DescribedGroup(group_id=group_id, error_code=refused.code) for group_id in request.groups]
+        groups=[_describe(context, request, group_id) for group_id in request.groups]
     )
 
 
-def _describe(call: RequestContext, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
-    if not call.allowed("DESCRIBE", f"Group:{group_id}"):
+def error_response(
+    context: RequestContext, request: DescribeGroupsRequest, error: ApiError
+) -> DescribeGroupsResponse:
+    """At every group."""
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.groups]
+    )
+
+
+def _describe(context: RequestContext, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
+    if not context.allowed("DESCRIBE", f"Group:{group_id}"):
         return DescribedGroup(group_id=group_id, error_code=GROUP_AUTHORIZATION_FAILED)
     try:
-        group = call.broker.groups.find(group_id)
+        group = context.broker.groups.find(group_id)
     except ApiError as exc:
         return DescribedGroup(group_id=group_id, error_code=exc.code)
-    row = _row(group) if isinstance(group, ClassicGroup) else _unknown(call, group_id, group)
-    if request.include_authorized_operations and call.version >= 3:
-        row.authorized_operations = group_operations(call, group_id)
+    row = _row(group) if isinstance(group, ClassicGroup) else _unknown(context, group_id, group)
+    if request.include_authorized_operations and context.version >= 3:
+        row.authorized_operations = group_operations(context, group_id)
     return row
 
 
-def _unknown(call: RequestContext, group_id: str, group: CoordinatorGroup | None) -> DescribedGroup:
+def _unknown(context: RequestContext, group_id: str, group: CoordinatorGroup | None) -> DescribedGroup:
     """A group of the other protocol is unknown to those who ask for classic ones."""
     row = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD.value)
-    if call.version >= SAYS_NOT_FOUND:
+    if context.version >= SAYS_NOT_FOUND:
         row.error_code = GROUP_ID_NOT_FOUND
         kind = "not found" if group is None else "not a classic group"
         row.error_message = f"Group {group_id} {kind if group is None else 'is ' + kind}."

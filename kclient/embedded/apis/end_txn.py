@@ -16,13 +16,13 @@ from kclient.protocol.errors import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 V2_SINCE = 5
 
 
-async def handle(call: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     """End the producer's transaction. KIP-98, KIP-890."""
-    if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
+    if not context.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    version = V2 if call.version >= V2_SINCE else 0
+    version = V2 if context.version >= V2_SINCE else 0
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-    then = call.broker.transactions.end_transaction(
+    then = context.broker.transactions.end_transaction(
         request.transactional_id, producer, request.committed, version
     )
     if version < V2:
@@ -30,6 +30,6 @@ async def handle(call: RequestContext, request: EndTxnRequest) -> EndTxnResponse
     return EndTxnResponse(producer_id=then.producer_id, producer_epoch=then.epoch)
 
 
-def refuse(call: RequestContext, request: EndTxnRequest, refused: ApiError) -> EndTxnResponse:
+def error_response(context: RequestContext, request: EndTxnRequest, error: ApiError) -> EndTxnResponse:
     """At the top."""
-    return EndTxnResponse(error_code=txn_error_code(call, refused, FENCED_SINCE))
+    return EndTxnResponse(error_code=txn_error_code(context, error, FENCED_SINCE))

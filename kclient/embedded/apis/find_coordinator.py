@@ -30,7 +30,7 @@ BATCHED: Final = 4  # the first version that asks for several keys
 
 
 @attrs.frozen
-class Kind:
+class CoordinatorType:
     """A type of key: which resource it is to authorization, what a refusal is called, which topic holds it."""
 
     resource: str
@@ -39,29 +39,29 @@ class Kind:
 
 
 KINDS: Final = {
-    0: Kind("Group", GROUP_AUTHORIZATION_FAILED, OFFSETS_TOPIC),
-    1: Kind("TransactionalId", TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONS_TOPIC),
+    0: CoordinatorType("Group", GROUP_AUTHORIZATION_FAILED, OFFSETS_TOPIC),
+    1: CoordinatorType("TransactionalId", TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONS_TOPIC),
 }
 
 
-async def handle(call: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """One answer for each key; before version 4 there is one key."""
     kind = KINDS.get(request.key_type)
     if kind is None:
         raise ApiError(INVALID_REQUEST)
-    if call.version >= BATCHED:
-        found = [_find(call, kind, key) for key in request.coordinator_keys]
+    if context.version >= BATCHED:
+        found = [_find(context, kind, key) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
-    return _single(_find(call, kind, request.key))
+    return _single(_find(context, kind, request.key))
 
 
-def refuse(
-    call: RequestContext, request: FindCoordinatorRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: FindCoordinatorRequest, error: ApiError
 ) -> FindCoordinatorResponse:
     """For each key."""
-    if call.version < BATCHED:
-        return _single(_nowhere("", refused.code))
-    rows = [_nowhere(key, refused.code) for key in request.coordinator_keys]
+    if context.version < BATCHED:
+        return _single(_nowhere("", error.code))
+    rows = [_nowhere(key, error.code) for key in request.coordinator_keys]
     return FindCoordinatorResponse(coordinators=rows)
 
 
@@ -79,17 +79,17 @@ def _nowhere(key: str, code: int) -> Coordinator:
     return Coordinator(key=key, error_code=code, node_id=-1, host="", port=-1)
 
 
-def _find(call: RequestContext, kind: Kind, key: str) -> Coordinator:
+def _find(context: RequestContext, kind: CoordinatorType, key: str) -> Coordinator:
     """Return the coordinator; authorization is checked before the topic is created."""
-    if not call.allowed("DESCRIBE", f"{kind.resource}:{key}"):
+    if not context.allowed("DESCRIBE", f"{kind.resource}:{key}"):
         return _nowhere(key, kind.denied)
-    topic = call.state.topics.get(kind.topic)
+    topic = context.state.topics.get(kind.topic)
     if topic is None:
-        _make(call.state, kind.topic)
+        _make(context.state, kind.topic)
         return _nowhere(key, COORDINATOR_NOT_AVAILABLE)
     partition = topic.partitions[offsets_topic_partition(key, len(topic.partitions))]
-    leader = call.state.brokers.get(partition.leader)  # None for NO_LEADER
-    address = call.address_of(leader) if leader is not None and leader.up else None
+    leader = context.state.brokers.get(partition.leader)  # None for NO_LEADER
+    address = context.address_of(leader) if leader is not None and leader.up else None
     if leader is None or address is None:
         return _nowhere(key, COORDINATOR_NOT_AVAILABLE)
     host, port = address

@@ -14,17 +14,17 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+async def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     """The state of the group decides."""
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    group = call.broker.groups.find(request.group_id)
+    group = context.broker.groups.find(request.group_id)
     if group is None:
         raise ApiError(UNKNOWN_MEMBER_ID)
-    return HeartbeatResponse(error_code=group.classic_heartbeat(call, request))
+    return HeartbeatResponse(error_code=group.classic_heartbeat(context, request))
 
 
-def refuse(call: RequestContext, request: HeartbeatRequest, refused: ApiError) -> HeartbeatResponse:
+def error_response(context: RequestContext, request: HeartbeatRequest, error: ApiError) -> HeartbeatResponse:
     """While the coordinator loads it cannot tell, and says that all is well."""
-    loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
-    return HeartbeatResponse(error_code=NONE if loading else refused.code)
+    loading = error.code == COORDINATOR_LOAD_IN_PROGRESS
+    return HeartbeatResponse(error_code=NONE if loading else error.code)

@@ -18,15 +18,15 @@ from kclient.protocol.errors import (
 FENCED_SINCE = 4
 
 
-async def handle(call: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """A producer id and its epoch. KIP-98, KIP-360."""
     if request.transactional_id is None:
-        _check_idempotent(call)
-        producer = ProducerIdAndEpoch(call.broker.transactions.new_producer_id(), 0)
+        _check_idempotent(context)
+        producer = ProducerIdAndEpoch(context.broker.transactions.new_producer_id(), 0)
     else:
-        if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
+        if not context.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
             raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        producer = call.broker.transactions.init_producer_id(
+        producer = context.broker.transactions.init_producer_id(
             request.transactional_id,
             request.transaction_timeout_ms,
             _expected(request),
@@ -34,18 +34,20 @@ async def handle(call: RequestContext, request: InitProducerIdRequest) -> InitPr
     return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
 
 
-def refuse(call: RequestContext, request: InitProducerIdRequest, refused: ApiError) -> InitProducerIdResponse:
+def error_response(
+    context: RequestContext, request: InitProducerIdRequest, error: ApiError
+) -> InitProducerIdResponse:
     """At the top."""
     return InitProducerIdResponse(
-        error_code=txn_error_code(call, refused, FENCED_SINCE), producer_epoch=NO_EPOCH
+        error_code=txn_error_code(context, error, FENCED_SINCE), producer_epoch=NO_EPOCH
     )
 
 
-def _check_idempotent(call: RequestContext) -> None:
+def _check_idempotent(context: RequestContext) -> None:
     """Whoever may write to any topic may be an idempotent producer."""
-    if call.allowed("IDEMPOTENT_WRITE", CLUSTER):
+    if context.allowed("IDEMPOTENT_WRITE", CLUSTER):
         return
-    if not any(call.allowed("WRITE", f"Topic:{name}") for name in call.state.topics):
+    if not any(context.allowed("WRITE", f"Topic:{name}") for name in context.state.topics):
         raise ApiError(CLUSTER_AUTHORIZATION_FAILED)
 
 

@@ -18,11 +18,11 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
+async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
     """Answered when the group is complete."""
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    coordinator, settings = call.broker.groups, call.state.settings
+    coordinator, settings = context.broker.groups, context.state.settings
     found = coordinator.find(request.group_id)
     if not (
         settings.group_min_session_timeout_ms
@@ -32,17 +32,17 @@ async def handle(call: RequestContext, request: JoinGroupRequest) -> JoinGroupRe
         raise ApiError(INVALID_SESSION_TIMEOUT)
     if found is None or (found.kind == CONSUMER and found.empty):
         found = _new(coordinator, found, request)
-    answer = await found.classic_join(call, request)
-    return None if answer is None else _named(call, answer)
+    answer = await found.classic_join(context, request)
+    return None if answer is None else _named(context, answer)
 
 
-def refuse(call: RequestContext, request: JoinGroupRequest, refused: ApiError) -> JoinGroupResponse:
+def error_response(context: RequestContext, request: JoinGroupRequest, error: ApiError) -> JoinGroupResponse:
     """With the member id that was sent, except to those who are not let in at all."""
-    hidden = refused.code in (GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED)
+    hidden = error.code in (GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED)
     answer = JoinGroupResponse(
-        error_code=refused.code, member_id="" if hidden else request.member_id, protocol_name=None
+        error_code=error.code, member_id="" if hidden else request.member_id, protocol_name=None
     )
-    return _named(call, answer)
+    return _named(context, answer)
 
 
 def _new(
@@ -64,8 +64,8 @@ def _new(
     return group
 
 
-def _named(call: RequestContext, answer: JoinGroupResponse) -> JoinGroupResponse:
+def _named(context: RequestContext, answer: JoinGroupResponse) -> JoinGroupResponse:
     """Before version 7 no protocol is an empty name."""
-    if call.version < 7 and answer.protocol_name is None:
+    if context.version < 7 and answer.protocol_name is None:
         answer.protocol_name = ""
     return answer

@@ -9,14 +9,14 @@ from kclient.generated.leave_group_response import LeaveGroupResponse, MemberRes
 from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, NONE, UNKNOWN_MEMBER_ID
 
 
-async def handle(call: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """A result for each member; before version 3 the only one's is the whole answer."""
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    group = call.broker.groups.find(request.group_id)
-    whom = request.members if call.version >= 3 else [MemberIdentity(member_id=request.member_id)]
-    codes = [UNKNOWN_MEMBER_ID if group is None else group.classic_leave(call, who) for who in whom]
-    if call.version < 3:
+    group = context.broker.groups.find(request.group_id)
+    whom = request.members if context.version >= 3 else [MemberIdentity(member_id=request.member_id)]
+    codes = [UNKNOWN_MEMBER_ID if group is None else group.classic_leave(context, who) for who in whom]
+    if context.version < 3:
         return LeaveGroupResponse(error_code=codes[0])
     rows = [
         MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=code)
@@ -25,6 +25,8 @@ async def handle(call: RequestContext, request: LeaveGroupRequest) -> LeaveGroup
     return LeaveGroupResponse(error_code=NONE, members=rows)
 
 
-def refuse(call: RequestContext, request: LeaveGroupRequest, refused: ApiError) -> LeaveGroupResponse:
+def error_response(
+    context: RequestContext, request: LeaveGroupRequest, error: ApiError
+) -> LeaveGroupResponse:
     """At the top, without members."""
-    return LeaveGroupResponse(error_code=refused.code)
+    return LeaveGroupResponse(error_code=error.code)

@@ -12,33 +12,35 @@ from kclient.generated.list_groups_response import ListedGroup, ListGroupsRespon
 from kclient.protocol.errors import COORDINATOR_LOAD_IN_PROGRESS, NONE
 
 
-async def handle(call: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """Those that the client may see: all of them if it may DESCRIBE the cluster, else those that it may DESCRIBE.
 
     While the coordinator loads, releases up to 3.9 list what they have next to the error.
     """
-    coordinator = call.broker.groups
-    if coordinator.loading and call.state.release >= NEW_COORDINATOR:
+    coordinator = context.broker.groups
+    if coordinator.loading and context.state.release >= NEW_COORDINATOR:
         raise ApiError(COORDINATOR_LOAD_IN_PROGRESS)
-    everything = call.allowed("DESCRIBE", CLUSTER)
+    everything = context.allowed("DESCRIBE", CLUSTER)
     groups = [
         _row(group)
         for group in coordinator.groups.values()
-        if _wanted(call, group, request)
-        and (everything or call.allowed("DESCRIBE", f"Group:{group.group_id}"))
+        if _wanted(context, group, request)
+        and (everything or context.allowed("DESCRIBE", f"Group:{group.group_id}"))
     ]
     code = COORDINATOR_LOAD_IN_PROGRESS if coordinator.loading else NONE
     return ListGroupsResponse(error_code=code, groups=groups)
 
 
-def refuse(call: RequestContext, request: ListGroupsRequest, refused: ApiError) -> ListGroupsResponse:
+def error_response(
+    context: RequestContext, request: ListGroupsRequest, error: ApiError
+) -> ListGroupsResponse:
     """At the top."""
-    return ListGroupsResponse(error_code=refused.code)
+    return ListGroupsResponse(error_code=error.code)
 
 
-def _wanted(call: RequestContext, group: CoordinatorGroup, request: ListGroupsRequest) -> bool:
+def _wanted(context: RequestContext, group: CoordinatorGroup, request: ListGroupsRequest) -> bool:
     """An empty filter lets everything through. Case counts for states up to 3.9, else it does not."""
-    folded = str.lower if call.state.release >= NEW_COORDINATOR else str
+    folded = str.lower if context.state.release >= NEW_COORDINATOR else str
     states = [folded(name) for name in request.states_filter]
     types = [name.lower() for name in request.types_filter]
     return (not states or folded(group.state_name) in states) and (not types or group.kind in types)

@@ -13,7 +13,7 @@ from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
 from kclient.embedded.groups.group import Committer, CoordinatorGroup
-from kclient.embedded.groups.offsets import Commit, too_long
+from kclient.embedded.groups.offsets import CommittedOffset, metadata_too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
@@ -50,31 +50,37 @@ Row = OffsetCommitRequestPartition
 Codes = dict[tuple[int, int], int]  # place of topic and partition in the request → error code
 
 
-async def handle(call: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+async def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Every partition with its error; one bad partition keeps no other out."""
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
     codes: Codes = {}
     commits: dict[TopicPartition, Row] = {}
     places: dict[TopicPartition, tuple[int, int]] = {}
     for i, topic in enumerate(request.topics):
-        name, problem = _name(call, topic)
+        name, problem = _name(context, topic)
         for j, row in enumerate(topic.partitions):
             tp = TopicPartition(name, row.partition_index)
-            codes[i, j] = problem or _problem(call, tp)
+            codes[i, j] = problem or _problem(context, tp)
             if codes[i, j] == NONE:
                 commits[tp], places[tp] = row, (i, j)
     if commits:
-        done = _keep(call, request, commits) if call.version == 0 else await _commit(call, request, commits)
+        done = (
+            _keep(context, request, commits)
+            if context.version == 0
+            else await _commit(context, request, commits)
+        )
         for tp, code in done.items():
             codes[places[tp]] = code
     return _answer(request, codes)
 
 
-def refuse(call: RequestContext, request: OffsetCommitRequest, refused: ApiError) -> OffsetCommitResponse:
+def error_response(
+    context: RequestContext, request: OffsetCommitRequest, error: ApiError
+) -> OffsetCommitResponse:
     """At every partition."""
     places = [(i, j) for i, topic in enumerate(request.topics) for j in range(len(topic.partitions))]
-    return _answer(request, dict.fromkeys(places, refused.code))
+    return _answer(request, dict.fromkeys(places, error.code))
 
 
 def _answer(request: OffsetCommitRequest, codes: Codes) -> OffsetCommitResponse:
@@ -95,92 +101,96 @@ def _answer(request: OffsetCommitRequest, codes: Codes) -> OffsetCommitResponse:
 # --- what may be committed
 
 
-def _name(call: RequestContext, topic: OffsetCommitRequestTopic) -> tuple[str, int]:
+def _name(context: RequestContext, topic: OffsetCommitRequestTopic) -> tuple[str, int]:
     """The topic's name, and what is wrong with all of it."""
     name = topic.name
-    if call.version >= BY_ID:
-        found = call.state.topic_of_id(topic.topic_id)
+    if context.version >= BY_ID:
+        found = context.state.topic_of_id(topic.topic_id)
         if found is None:
             return "", UNKNOWN_TOPIC_ID
         name = found.name
-    return name, NONE if call.allowed("READ", f"Topic:{name}") else TOPIC_AUTHORIZATION_FAILED
+    return name, NONE if context.allowed("READ", f"Topic:{name}") else TOPIC_AUTHORIZATION_FAILED
 
 
-def _problem(call: RequestContext, tp: TopicPartition) -> int:
-    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+def _problem(context: RequestContext, tp: TopicPartition) -> int:
+    return NONE if context.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
 # --- the commit
 
 
 def _keep(
-    call: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
+    context: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
     """Version 0, which any broker takes of anybody."""
     codes = {}
     for tp, row in rows.items():
-        if too_long(call.state.settings, row.committed_metadata):
+        if metadata_too_long(context.state.settings, row.committed_metadata):
             codes[tp] = OFFSET_METADATA_TOO_LARGE
         else:
             codes[tp] = NONE
-            call.state.zookeeper_offsets[request.group_id, tp] = row.committed_offset
+            context.state.zookeeper_offsets[request.group_id, tp] = row.committed_offset
     return codes
 
 
 async def _commit(
-    call: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
+    context: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
-    coordinator = call.broker.groups
+    coordinator = context.broker.groups
     try:
-        group = _group(call, request)
-        group.check_commit(_committer(call, request), list(rows))
-        settings = call.state.settings
-        short = {tp: row for tp, row in rows.items() if not too_long(settings, row.committed_metadata)}
-        commits = {tp: _new(call, request, tp, row) for tp, row in short.items()}
+        group = _group(context, request)
+        group.check_commit(_committer(context, request), list(rows))
+        settings = context.state.settings
+        short = {
+            tp: row for tp, row in rows.items() if not metadata_too_long(settings, row.committed_metadata)
+        }
+        commits = {tp: _new(context, request, tp, row) for tp, row in short.items()}
         if commits:
             await _store(coordinator, group, commits)
     except ApiError as exc:
         return dict.fromkeys(rows, exc.code)
-    _tell(call, request, commits)
+    _tell(context, request, commits)
     return {tp: NONE if tp in commits else OFFSET_METADATA_TOO_LARGE for tp in rows}
 
 
-def _committer(call: RequestContext, request: OffsetCommitRequest) -> Committer:
+def _committer(context: RequestContext, request: OffsetCommitRequest) -> Committer:
     return Committer(
-        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, call.version
+        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, context.version
     )
 
 
-def _group(call: RequestContext, request: OffsetCommitRequest) -> CoordinatorGroup:
+def _group(context: RequestContext, request: OffsetCommitRequest) -> CoordinatorGroup:
     """One that only stores offsets comes to be with its first commit."""
-    coordinator = call.broker.groups
+    coordinator = context.broker.groups
     group = coordinator.find(request.group_id, nameless=True)
     if group is not None:
         return group
     if request.generation_id_or_member_epoch >= 0:
-        told = call.version >= TELLS_UNKNOWN_GROUPS and call.state.release >= NEW_COORDINATOR
+        told = context.version >= TELLS_UNKNOWN_GROUPS and context.state.release >= NEW_COORDINATOR
         raise ApiError(GROUP_ID_NOT_FOUND if told else ILLEGAL_GENERATION)
     return ClassicGroup(coordinator, request.group_id)
 
 
-def _new(call: RequestContext, request: OffsetCommitRequest, tp: TopicPartition, row: Row) -> Commit:
-    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 each has one."""
-    now, retention = call.state.clock.wall_ms(), request.retention_time_ms
-    if retention < 0 and call.state.release < RETENTION_OF_GROUPS_SINCE:
-        retention = call.state.settings.offsets_retention_minutes * 60_000
-    topic = call.state.topics.get(tp.topic)
-    return Commit(
+def _new(
+    context: RequestContext, request: OffsetCommitRequest, tp: TopicPartition, row: Row
+) -> CommittedOffset:
+    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 each has one. C.4."""
+    now, retention = context.state.clock.wall_ms(), request.retention_time_ms
+    if retention < 0 and context.state.release < RETENTION_OF_GROUPS_SINCE:
+        retention = context.state.settings.offsets_retention_minutes * 60_000
+    topic = context.state.topics.get(tp.topic)
+    return CommittedOffset(
         offset=row.committed_offset,
         leader_epoch=row.committed_leader_epoch,
         metadata=row.committed_metadata or "",
         commit_ms=now if row.commit_timestamp < 0 else row.commit_timestamp,
         expire_ms=None if retention < 0 else now + retention,
-        topic_id=ZERO_UUID if topic is None or call.version < BY_ID else topic.topic_id,
+        topic_id=ZERO_UUID if topic is None or context.version < BY_ID else topic.topic_id,
     )
 
 
 async def _store(
-    coordinator: GroupCoordinator, group: CoordinatorGroup, commits: dict[TopicPartition, Commit]
+    coordinator: GroupCoordinator, group: CoordinatorGroup, commits: dict[TopicPartition, CommittedOffset]
 ) -> None:
     """Write, and let it be seen when it is on all in-sync replicas. Raises ApiError."""
     release = coordinator.broker.state.release
@@ -197,9 +207,11 @@ async def _store(
         group.offsets.end(commits)
 
 
-def _tell(call: RequestContext, request: OffsetCommitRequest, commits: dict[TopicPartition, Commit]) -> None:
+def _tell(
+    context: RequestContext, request: OffsetCommitRequest, commits: dict[TopicPartition, CommittedOffset]
+) -> None:
     offsets = {tp: commit.plain() for tp, commit in commits.items()}
-    for observer in call.state.observers if offsets else ():
+    for observer in context.state.observers if offsets else ():
         observer.committed(
             request.group_id, request.member_id, request.generation_id_or_member_epoch, offsets
         )

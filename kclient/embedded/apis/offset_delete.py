@@ -21,42 +21,44 @@ from kclient.protocol.errors import (
 from kclient.types import TopicPartition
 
 
-async def handle(call: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Every partition with its error; the group's own error comes without them."""
-    if not call.allowed("DELETE", f"Group:{request.group_id}"):
+    if not context.allowed("DELETE", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
     asked = [
         TopicPartition(topic.name, row.partition_index)
         for topic in request.topics
         for row in topic.partitions
     ]
-    codes = {tp: _problem(call, tp) for tp in asked}
-    codes |= _delete(call, request.group_id, [tp for tp in asked if codes[tp] == NONE])
+    codes = {tp: _problem(context, tp) for tp in asked}
+    codes |= _delete(context, request.group_id, [tp for tp in asked if codes[tp] == NONE])
     return OffsetDeleteResponse(topics=_topics(codes))
 
 
-def refuse(call: RequestContext, request: OffsetDeleteRequest, refused: ApiError) -> OffsetDeleteResponse:
+def error_response(
+    context: RequestContext, request: OffsetDeleteRequest, error: ApiError
+) -> OffsetDeleteResponse:
     """At the top."""
-    return OffsetDeleteResponse(error_code=refused.code)
+    return OffsetDeleteResponse(error_code=error.code)
 
 
-def _problem(call: RequestContext, tp: TopicPartition) -> int:
-    if not call.allowed("READ", f"Topic:{tp.topic}"):
+def _problem(context: RequestContext, tp: TopicPartition) -> int:
+    if not context.allowed("READ", f"Topic:{tp.topic}"):
         return TOPIC_AUTHORIZATION_FAILED
-    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+    return NONE if context.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _delete(
-    call: RequestContext, group_id: str, partitions: list[TopicPartition]
+    context: RequestContext, group_id: str, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Raises ApiError for the whole group."""
-    group = call.broker.groups.find(group_id, nameless=True)
+    group = context.broker.groups.find(group_id, nameless=True)
     if group is None:
         raise ApiError(GROUP_ID_NOT_FOUND)
     group.check_offset_delete()
     subscribed = [tp for tp in partitions if group.subscribes_to(tp.topic)]
     free = [tp for tp in partitions if tp not in subscribed]
-    call.broker.groups.delete_offsets(group, free)
+    context.broker.groups.delete_offsets(group, free)
     return dict.fromkeys(free, NONE) | dict.fromkeys(subscribed, GROUP_SUBSCRIBED_TO_TOPIC)
 
 

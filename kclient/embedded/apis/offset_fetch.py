@@ -14,7 +14,7 @@ import attrs
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.coordinator import NEW_COORDINATOR
 from kclient.embedded.groups.group import CoordinatorGroup
-from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.offset_fetch_request import OffsetFetchRequest
 from kclient.generated.offset_fetch_response import (
@@ -41,7 +41,7 @@ NOWHERE: Final = -1
 
 
 @attrs.frozen
-class AskedTopic:
+class RequestedTopic:
     """Partitions of a topic that one asks for; by name or by id."""
 
     name: str
@@ -50,26 +50,26 @@ class AskedTopic:
 
 
 @attrs.frozen
-class Asked:
+class RequestedGroup:
     """What is asked of one group; `topics` None means all."""
 
     group_id: str
-    topics: Sequence[AskedTopic] | None
+    topics: Sequence[RequestedTopic] | None
     member_id: str | None = None
     member_epoch: int = -1
 
 
-def asked_of(request: OffsetFetchRequest, version: int) -> list[Asked]:
+def asked_of(request: OffsetFetchRequest, version: int) -> list[RequestedGroup]:
     """What is asked, group by group; one group before version 8."""
     if version < GROUPS:
         topics = request.topics
-        named = [AskedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics or ()]
-        return [Asked(request.group_id, None if topics is None else named)]
+        named = [RequestedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics or ()]
+        return [RequestedGroup(request.group_id, None if topics is None else named)]
     found = []
     for group in request.groups:
-        rows = [AskedTopic(row.name, row.topic_id, row.partition_indexes) for row in group.topics or ()]
+        rows = [RequestedTopic(row.name, row.topic_id, row.partition_indexes) for row in group.topics or ()]
         topics_or_all = None if group.topics is None else rows
-        found.append(Asked(group.group_id, topics_or_all, group.member_id, group.member_epoch))
+        found.append(RequestedGroup(group.group_id, topics_or_all, group.member_id, group.member_epoch))
     return found
 
 
@@ -94,7 +94,7 @@ def single(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
     return OffsetFetchResponse(topics=topics)
 
 
-def no_offsets(asked: Asked, code: int) -> OffsetFetchResponseGroup:
+def no_offsets(asked: RequestedGroup, code: int) -> OffsetFetchResponseGroup:
     """The group's own error."""
     return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
 
@@ -106,7 +106,7 @@ def no_row(number: int, code: int = NONE) -> OffsetFetchResponsePartitions:
     )
 
 
-def row_of(number: int, commit: Commit) -> OffsetFetchResponsePartitions:
+def row_of(number: int, commit: CommittedOffset) -> OffsetFetchResponsePartitions:
     """A committed offset."""
     return OffsetFetchResponsePartitions(
         partition_index=number,
@@ -120,10 +120,13 @@ BY_ID: Final = 10  # the first version that names topics by id
 TOP_ERROR: Final = 2  # the first with an error for the whole answer, and with all topics for null
 
 
-async def handle(call: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """The committed offsets."""
-    rows = [_read_or_refuse(call, asked, request.require_stable) for asked in asked_of(request, call.version)]
-    if call.version >= GROUPS:
+    rows = [
+        _read_or_refuse(context, asked, request.require_stable)
+        for asked in asked_of(request, context.version)
+    ]
+    if context.version >= GROUPS:
         return OffsetFetchResponse(groups=rows)
     (row,) = rows
     if row.error_code != NONE:
@@ -131,16 +134,18 @@ async def handle(call: RequestContext, request: OffsetFetchRequest) -> OffsetFet
     return single(row)
 
 
-def refuse(call: RequestContext, request: OffsetFetchRequest, refused: ApiError) -> OffsetFetchResponse:
+def error_response(
+    context: RequestContext, request: OffsetFetchRequest, error: ApiError
+) -> OffsetFetchResponse:
     """At every group; before version 8 at the top, before version 2 at every partition."""
-    asked = asked_of(request, call.version)
-    if call.version >= GROUPS:
-        return OffsetFetchResponse(groups=[no_offsets(one, refused.code) for one in asked])
-    if call.version >= TOP_ERROR:
-        return OffsetFetchResponse(error_code=refused.code)
+    asked = asked_of(request, context.version)
+    if context.version >= GROUPS:
+        return OffsetFetchResponse(groups=[no_offsets(one, error.code) for one in asked])
+    if context.version >= TOP_ERROR:
+        return OffsetFetchResponse(error_code=error.code)
     topics = [
         OffsetFetchResponseTopics(
-            name=topic.name, partitions=[no_row(number, refused.code) for number in topic.numbers]
+            name=topic.name, partitions=[no_row(number, error.code) for number in topic.numbers]
         )
         for topic in asked[0].topics or ()
     ]
@@ -150,52 +155,54 @@ def refuse(call: RequestContext, request: OffsetFetchRequest, refused: ApiError)
 # --- one group
 
 
-def _read_or_refuse(call: RequestContext, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
+def _read_or_refuse(
+    context: RequestContext, asked: RequestedGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
     try:
-        return _read(call, asked, require_stable)
+        return _read(context, asked, require_stable)
     except ApiError as exc:
         return no_offsets(asked, exc.code)
 
 
-def _read(call: RequestContext, asked: Asked, require_stable: bool) -> OffsetFetchResponseGroup:
-    if not call.allowed("DESCRIBE", f"Group:{asked.group_id}"):
+def _read(context: RequestContext, asked: RequestedGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    if not context.allowed("DESCRIBE", f"Group:{asked.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    if call.version == 0:
-        kept = [_of_version_0(call, asked.group_id, topic) for topic in asked.topics or ()]
+    if context.version == 0:
+        kept = [_of_version_0(context, asked.group_id, topic) for topic in asked.topics or ()]
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=kept)
-    group = call.broker.groups.find(asked.group_id, nameless=True)
+    group = context.broker.groups.find(asked.group_id, nameless=True)
     if group is not None:
         group.check_fetch(asked.member_id, asked.member_epoch)
-    topics = _all_topics(call, group) if asked.topics is None else asked.topics
-    rows = [_topic(call, group, topic, require_stable) for topic in topics]
+    topics = _all_topics(context, group) if asked.topics is None else asked.topics
+    rows = [_topic(context, group, topic, require_stable) for topic in topics]
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=rows)
 
 
-def _all_topics(call: RequestContext, group: CoordinatorGroup | None) -> list[AskedTopic]:
+def _all_topics(context: RequestContext, group: CoordinatorGroup | None) -> list[RequestedTopic]:
     """All that the group has offsets of and the client may see."""
     numbers: dict[str, list[int]] = {}
     for tp in sorted(() if group is None else group.offsets.committed):
-        if call.allowed("DESCRIBE", f"Topic:{tp.topic}"):
+        if context.allowed("DESCRIBE", f"Topic:{tp.topic}"):
             numbers.setdefault(tp.topic, []).append(tp.partition)
     found = []
     for name, of_topic in numbers.items():
-        topic = call.state.topics.get(name)
-        if topic is not None or call.version < BY_ID:
-            found.append(AskedTopic(name, ZERO_UUID if topic is None else topic.topic_id, of_topic))
+        topic = context.state.topics.get(name)
+        if topic is not None or context.version < BY_ID:
+            found.append(RequestedTopic(name, ZERO_UUID if topic is None else topic.topic_id, of_topic))
     return found
 
 
 def _topic(
-    call: RequestContext, group: CoordinatorGroup | None, topic: AskedTopic, require_stable: bool
+    context: RequestContext, group: CoordinatorGroup | None, topic: RequestedTopic, require_stable: bool
 ) -> OffsetFetchResponseTopics:
     name, problem = topic.name, NONE
-    if call.version >= BY_ID:
-        found = call.state.topic_of_id(topic.topic_id)
+    if context.version >= BY_ID:
+        found = context.state.topic_of_id(topic.topic_id)
         name, problem = (found.name, NONE) if found is not None else ("", UNKNOWN_TOPIC_ID)
-    if problem == NONE and not call.allowed("DESCRIBE", f"Topic:{name}"):
+    if problem == NONE and not context.allowed("DESCRIBE", f"Topic:{name}"):
         problem = TOPIC_AUTHORIZATION_FAILED
     rows = [
-        _partition(call, group, TopicPartition(name, number), require_stable)
+        _partition(context, group, TopicPartition(name, number), require_stable)
         if problem == NONE
         else no_row(number, problem)
         for number in topic.numbers
@@ -204,31 +211,31 @@ def _topic(
 
 
 def _partition(
-    call: RequestContext, group: CoordinatorGroup | None, tp: TopicPartition, require_stable: bool
+    context: RequestContext, group: CoordinatorGroup | None, tp: TopicPartition, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
     if group is None:
         return no_row(tp.partition)
-    if require_stable and _unstable(call, group, tp):
+    if require_stable and _unstable(context, group, tp):
         return no_row(tp.partition, UNSTABLE_OFFSET_COMMIT)
     commit = group.offsets.committed.get(tp)
     return no_row(tp.partition) if commit is None else row_of(tp.partition, commit)
 
 
-def _unstable(call: RequestContext, group: CoordinatorGroup, tp: TopicPartition) -> bool:
+def _unstable(context: RequestContext, group: CoordinatorGroup, tp: TopicPartition) -> bool:
     """Coordinators up to 3.9 also wait for plain commits that are being written."""
-    writing = call.state.release < NEW_COORDINATOR and tp in group.offsets.writing
+    writing = context.state.release < NEW_COORDINATOR and tp in group.offsets.writing
     return writing or group.offsets.in_transaction(tp)
 
 
-def _of_version_0(call: RequestContext, group_id: str, topic: AskedTopic) -> OffsetFetchResponseTopics:
+def _of_version_0(context: RequestContext, group_id: str, topic: RequestedTopic) -> OffsetFetchResponseTopics:
     """There no offset and no partition are the same."""
     rows = []
     for number in topic.numbers:
-        offset = call.state.zookeeper_offsets.get((group_id, TopicPartition(topic.name, number)))
-        if not call.allowed("DESCRIBE", f"Topic:{topic.name}"):
+        offset = context.state.zookeeper_offsets.get((group_id, TopicPartition(topic.name, number)))
+        if not context.allowed("DESCRIBE", f"Topic:{topic.name}"):
             rows.append(no_row(number, TOPIC_AUTHORIZATION_FAILED))
         elif offset is None:
             rows.append(no_row(number, UNKNOWN_TOPIC_OR_PARTITION))
         else:
-            rows.append(row_of(number, Commit(offset)))
+            rows.append(row_of(number, CommittedOffset(offset)))
     return OffsetFetchResponseTopics(name=topic.name, partitions=rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.request_context import RequestContext, usable
+from kclient.embedded.request_context import RequestContext, check_partition
 from kclient.generated.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -20,22 +20,24 @@ from kclient.types import TopicPartition
 CONSUMERS_SINCE = 3  # older versions are for brokers
 
 
-async def handle(call: RequestContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+async def handle(
+    context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
     """One answer for each partition."""
     topics = []
     for topic in request.topics:
         rows = []
         for one in topic.partitions:
             try:
-                rows.append(_partition(call, topic.topic, one))
+                rows.append(_partition(context, topic.topic, one))
             except ApiError as exc:
                 rows.append(EpochEndOffset(partition=one.partition, error_code=exc.code))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=rows))
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def refuse(
-    call: RequestContext, request: OffsetForLeaderEpochRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: OffsetForLeaderEpochRequest, error: ApiError
 ) -> OffsetForLeaderEpochResponse:
     """At every partition."""
     return OffsetForLeaderEpochResponse(
@@ -43,8 +45,7 @@ def refuse(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=[
-                    EpochEndOffset(partition=one.partition, error_code=refused.code)
-                    for one in topic.partitions
+                    EpochEndOffset(partition=one.partition, error_code=error.code) for one in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -52,19 +53,19 @@ def refuse(
     )
 
 
-def _partition(call: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    if not _allowed(call, topic):
+def _partition(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    if not _allowed(context, topic):
         raise ApiError(TOPIC_AUTHORIZATION_FAILED)
-    partition = call.state.partition(TopicPartition(topic, asked.partition))
+    partition = context.state.partition(TopicPartition(topic, asked.partition))
     if partition is None:
         raise ApiError(UNKNOWN_TOPIC_OR_PARTITION)
-    if error := usable(call, partition, asked.current_leader_epoch):
+    if error := check_partition(context, partition, asked.current_leader_epoch):
         raise ApiError(error)
     epoch, end = partition.log.epochs.end_of(asked.leader_epoch, partition.log.end)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end)
 
 
-def _allowed(call: RequestContext, topic: str) -> bool:
-    if call.version < CONSUMERS_SINCE:
-        return call.allowed("CLUSTER_ACTION", CLUSTER)
-    return call.allowed("DESCRIBE", f"Topic:{topic}")
+def _allowed(context: RequestContext, topic: str) -> bool:
+    if context.version < CONSUMERS_SINCE:
+        return context.allowed("CLUSTER_ACTION", CLUSTER)
+    return context.allowed("DESCRIBE", f"Topic:{topic}")

@@ -8,16 +8,16 @@ from kclient.embedded import request_context
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
 from kclient.embedded.produce_validation import (
-    RecordsRefused,
-    WireRefused,
-    admit,
+    InvalidRecordFormatError,
+    InvalidRecordsError,
     is_idempotent,
     is_transactional,
     parsed,
+    validate,
 )
 from kclient.embedded.releases import Release
-from kclient.embedded.replication import Written, enough_replicas, replicated, tell
-from kclient.embedded.request_context import RequestContext, usable
+from kclient.embedded.replication import ProducePartitionStatus, enough_replicas, replicated, tell
+from kclient.embedded.request_context import RequestContext, check_partition
 from kclient.embedded.state import Partition, Topic
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.generated.produce_response import (
@@ -58,53 +58,55 @@ TOLD_WITH_START: Final = (  # these errors come with the log start offset
 )
 
 
-async def handle(call: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+async def handle(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
     """Append, and wait for the replicas with acks −1. Without acks an error ends the connection."""
-    authorize(call, request)
-    written: list[Written] = []
+    authorize(context, request)
+    written: list[ProducePartitionStatus] = []
     answer = ProduceResponse(
-        responses=[_topic(call, request, topic, written) for topic in request.topic_data]
+        responses=[_topic(context, request, topic, written) for topic in request.topic_data]
     )
     if request.acks == ALL:
-        await replicated(call, request.timeout_ms, written)
+        await replicated(context, request.timeout_ms, written)
     rows = [row for topic in answer.responses for row in topic.partition_responses]
     if request.acks == 0:
         if any(row.error_code != NONE for row in rows):
-            call.connection.abort()
+            context.connection.abort()
         return None
-    if call.version >= 10:
+    if context.version >= 10:
         leaders = [row.current_leader.leader_id for row in rows if row.current_leader is not None]
-        answer.node_endpoints = request_context.endpoints(NodeEndpoint, call, leaders)
+        answer.node_endpoints = request_context.endpoints(NodeEndpoint, context, leaders)
     return answer
 
 
-def refuse(call: RequestContext, request: ProduceRequest, refused: ApiError) -> ProduceResponse | None:
+def error_response(
+    context: RequestContext, request: ProduceRequest, error: ApiError
+) -> ProduceResponse | None:
     """At every partition; nowhere without acks."""
     if request.acks == 0:
-        call.connection.abort()
+        context.connection.abort()
         return None
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partition_responses=[failed(one.index, refused.code) for one in topic.partition_data],
+                partition_responses=[failed(one.index, error.code) for one in topic.partition_data],
             )
             for topic in request.topic_data
         ]
     )
 
 
-def authorize(call: RequestContext, request: ProduceRequest) -> None:
+def authorize(context: RequestContext, request: ProduceRequest) -> None:
     """Raise ApiError where the transactional id must not be used, or the number of acks means nothing."""
     transactional_id = request.transactional_id
     records = [data.records for topic in request.topic_data for data in topic.partition_data]
     if any(map(is_transactional, records)) and not (
-        transactional_id is not None and call.allowed("WRITE", f"TransactionalId:{transactional_id}")
+        transactional_id is not None and context.allowed("WRITE", f"TransactionalId:{transactional_id}")
     ):
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    wanted = call.state.release < ANYONE_IDEMPOTENT_SINCE and any(map(is_idempotent, records))
-    if wanted and transactional_id is None and not call.allowed("IDEMPOTENT_WRITE", CLUSTER):
+    wanted = context.state.release < ANYONE_IDEMPOTENT_SINCE and any(map(is_idempotent, records))
+    if wanted and transactional_id is None and not context.allowed("IDEMPOTENT_WRITE", CLUSTER):
         raise ApiError(CLUSTER_AUTHORIZATION_FAILED)
     if request.acks not in (ALL, 0, 1):
         raise ApiError(INVALID_REQUIRED_ACKS)
@@ -116,90 +118,97 @@ def failed(index: int, code: int) -> PartitionProduceResponse:
 
 
 def _topic(
-    call: RequestContext, request: ProduceRequest, asked: TopicProduceData, written: list[Written]
+    context: RequestContext,
+    request: ProduceRequest,
+    asked: TopicProduceData,
+    written: list[ProducePartitionStatus],
 ) -> TopicProduceResponse:
     topic = (
-        call.state.topic_of_id(asked.topic_id) if call.version >= 13 else call.state.topics.get(asked.name)
+        context.state.topic_of_id(asked.topic_id)
+        if context.version >= 13
+        else context.state.topics.get(asked.name)
     )
-    rows = [_partition(call, request, asked, topic, one, written) for one in asked.partition_data]
+    rows = [_partition(context, request, asked, topic, one, written) for one in asked.partition_data]
     return TopicProduceResponse(name=asked.name, topic_id=asked.topic_id, partition_responses=rows)
 
 
 def _partition(
-    call: RequestContext,
+    context: RequestContext,
     request: ProduceRequest,
     asked: TopicProduceData,
     topic: Topic | None,
     data: PartitionProduceData,
-    written: list[Written],
+    written: list[ProducePartitionStatus],
 ) -> PartitionProduceResponse:
-    if topic is None and call.version >= 13:
+    if topic is None and context.version >= 13:
         return failed(data.index, UNKNOWN_TOPIC_ID)
     name = asked.name if topic is None else topic.name
-    if not call.allowed("WRITE", f"Topic:{name}"):
+    if not context.allowed("WRITE", f"Topic:{name}"):
         return failed(data.index, TOPIC_AUTHORIZATION_FAILED)
-    partition = call.state.partition(TopicPartition(name, data.index))
+    partition = context.state.partition(TopicPartition(name, data.index))
     if partition is None:
         return failed(data.index, UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        batches = parsed(call.state, data.records, call.version)
-        return _append(call, request, partition, data.index, batches, written)
+        batches = parsed(context.state, data.records, context.version)
+        return _append(context, request, partition, data.index, batches, written)
     except ApiError as exc:
-        return _refused(call, partition, data.index, exc)
+        return _refused(context, partition, data.index, exc)
 
 
 def _refused(
-    call: RequestContext, partition: Partition, index: int, no: ApiError
+    context: RequestContext, partition: Partition, index: int, no: ApiError
 ) -> PartitionProduceResponse:
     row = failed(index, no.code)
-    if no.code in TOLD_WITH_START and not isinstance(no, WireRefused):
+    if no.code in TOLD_WITH_START and not isinstance(no, InvalidRecordFormatError):
         row.log_start_offset = partition.log.start
-    if isinstance(no, RecordsRefused):
+    if isinstance(no, InvalidRecordsError):
         row.error_message = no.message
         row.record_errors = [
             BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=text)
             for place, text in no.records
         ]
-    if call.version >= 10 and no.code in request_context.HINTED:
+    if context.version >= 10 and no.code in request_context.HINTED:
         row.current_leader = request_context.leader(LeaderIdAndEpoch, partition)
     return row
 
 
 def _append(
-    call: RequestContext,
+    context: RequestContext,
     request: ProduceRequest,
     partition: Partition,
     index: int,
     batches: list[Batch],
-    written: list[Written],
+    written: list[ProducePartitionStatus],
 ) -> PartitionProduceResponse:
-    _check_partition(call, request, partition)
-    admitted = admit(call.state, partition, batches, call.version)
+    _check_partition(context, request, partition)
+    admitted = validate(context.state, partition, batches, context.version)
     row = PartitionProduceResponse(index=index, log_start_offset=partition.log.start)
-    earlier = _check_producer(call, request, partition, admitted.header)
+    earlier = _check_producer(context, request, partition, admitted.header)
     if earlier is not None:
         row.base_offset, row.log_append_time_ms = earlier.base_offset, earlier.max_timestamp
-        written.append(Written(partition, partition.leader_epoch, earlier.last_offset, row))
+        written.append(ProducePartitionStatus(partition, partition.leader_epoch, earlier.last_offset, row))
         return row
     placed = admitted.place(partition.log.end, partition.leader_epoch)
     row.base_offset = placed[0].base_offset if placed else -1
     row.log_append_time_ms = admitted.log_append_time_ms
-    tell(call.state, partition, [partition.log.keep(one) for one in placed])
-    written.append(Written(partition, partition.leader_epoch, partition.log.end - 1, row))
+    tell(context.state, partition, [partition.log.keep(one) for one in placed])
+    written.append(ProducePartitionStatus(partition, partition.leader_epoch, partition.log.end - 1, row))
     return row
 
 
-def _check_partition(call: RequestContext, request: ProduceRequest, partition: Partition) -> None:
-    if partition.topic.internal and call.client_id != ADMIN_CLIENT:
+def _check_partition(context: RequestContext, request: ProduceRequest, partition: Partition) -> None:
+    if partition.topic.internal and context.client_id != ADMIN_CLIENT:
         raise ApiError(INVALID_TOPIC_EXCEPTION)
-    if error := usable(call, partition, -1):
-        raise ApiError(NOT_LEADER_OR_FOLLOWER if error == KAFKA_STORAGE_ERROR and call.version < 4 else error)
-    if request.acks == ALL and not enough_replicas(call.state, partition):
+    if error := check_partition(context, partition, -1):
+        raise ApiError(
+            NOT_LEADER_OR_FOLLOWER if error == KAFKA_STORAGE_ERROR and context.version < 4 else error
+        )
+    if request.acks == ALL and not enough_replicas(context.state, partition):
         raise ApiError(NOT_ENOUGH_REPLICAS)
 
 
 def _check_producer(
-    call: RequestContext, request: ProduceRequest, partition: Partition, header: Batch | None
+    context: RequestContext, request: ProduceRequest, partition: Partition, header: Batch | None
 ) -> Batch | None:
     """The batch that this one repeats, of an idempotent producer."""
     if header is None or header.producer_id < 0:
@@ -207,5 +216,5 @@ def _check_producer(
     if header.is_transactional:
         from kclient.embedded.transactions.verification import verify_batch  # only for those
 
-        verify_batch(call, request.transactional_id, partition, header)
-    return partition.log.producers.check(header, call.state.release)
+        verify_batch(context, request.transactional_id, partition, header)
+    return partition.log.producers.check(header, context.state.release)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kclient.embedded import auth
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.auth import Denied
+from kclient.embedded.auth import AuthenticationFailedError
 from kclient.embedded.request_context import RequestContext
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
@@ -12,9 +12,9 @@ from kclient.generated.sasl_authenticate_response import SaslAuthenticateRespons
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED
 
 
-async def handle(call: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     """Answer the token. A failure is told, and then the connection ends."""
-    connection = call.connection
+    connection = context.connection
     conversation = connection.sasl
     if conversation is None and not connection.authenticated:
         # The connection ends without an answer.
@@ -24,17 +24,17 @@ async def handle(call: RequestContext, request: SaslAuthenticateRequest) -> Sasl
         raise ApiError(ILLEGAL_SASL_STATE, late)
     try:
         answer = SaslAuthenticateResponse(auth_bytes=conversation.step(request.auth_bytes))
-    except Denied as exc:
+    except AuthenticationFailedError as exc:
         raise ApiError(SASL_AUTHENTICATION_FAILED, str(exc)) from None
     if conversation.done:
         auth.end(connection)
-        answer.session_lifetime_ms = call.state.settings.connections_max_reauth_ms
+        answer.session_lifetime_ms = context.state.settings.connections_max_reauth_ms
     return answer
 
 
-def refuse(
-    call: RequestContext, request: SaslAuthenticateRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: SaslAuthenticateRequest, error: ApiError
 ) -> SaslAuthenticateResponse:
     """At the top, in words."""
-    call.connection.last_answer = refused.code == SASL_AUTHENTICATION_FAILED
-    return SaslAuthenticateResponse(error_code=refused.code, error_message=refused.message)
+    context.connection.last_answer = error.code == SASL_AUTHENTICATION_FAILED
+    return SaslAuthenticateResponse(error_code=error.code, error_message=error.message)

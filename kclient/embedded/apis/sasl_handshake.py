@@ -14,9 +14,9 @@ from kclient.protocol.errors import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANI
 FRAMED_SINCE: Final = 1
 
 
-async def handle(call: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+async def handle(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Accept the mechanism if the listener has it."""
-    connection = call.connection
+    connection = context.connection
     if not auth.may_begin(connection):
         raise ApiError(ILLEGAL_SASL_STATE)
     if request.mechanism not in connection.listener.mechanisms:
@@ -24,10 +24,12 @@ async def handle(call: RequestContext, request: SaslHandshakeRequest) -> SaslHan
         return SaslHandshakeResponse(
             error_code=UNSUPPORTED_SASL_MECHANISM, mechanisms=list(connection.listener.mechanisms)
         )
-    auth.begin(connection, request.mechanism, raw=call.version < FRAMED_SINCE)
+    auth.begin(connection, request.mechanism, raw=context.version < FRAMED_SINCE)
     return SaslHandshakeResponse(mechanisms=list(connection.listener.mechanisms))
 
 
-def refuse(call: RequestContext, request: SaslHandshakeRequest, refused: ApiError) -> SaslHandshakeResponse:
+def error_response(
+    context: RequestContext, request: SaslHandshakeRequest, error: ApiError
+) -> SaslHandshakeResponse:
     """At the top."""
-    return SaslHandshakeResponse(error_code=refused.code)
+    return SaslHandshakeResponse(error_code=error.code)

@@ -16,20 +16,20 @@ from kclient.protocol.errors import (
 )
 
 
-async def handle(call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
+async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
     """Answered when the leader's plan is stored."""
-    if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+    if context.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    group = call.broker.groups.find(request.group_id)
+    group = context.broker.groups.find(request.group_id)
     if group is None:
         raise ApiError(UNKNOWN_MEMBER_ID)
-    return await group.classic_sync(call, request)
+    return await group.classic_sync(context, request)
 
 
-def refuse(call: RequestContext, request: SyncGroupRequest, refused: ApiError) -> SyncGroupResponse:
+def error_response(context: RequestContext, request: SyncGroupRequest, error: ApiError) -> SyncGroupResponse:
     """Coordinators up to 3.9 send a member that syncs while they load back to JoinGroup."""
-    loading = refused.code == COORDINATOR_LOAD_IN_PROGRESS
-    old = call.state.release < NEW_COORDINATOR
-    return SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS if loading and old else refused.code)
+    loading = error.code == COORDINATOR_LOAD_IN_PROGRESS
+    old = context.state.release < NEW_COORDINATOR
+    return SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS if loading and old else error.code)

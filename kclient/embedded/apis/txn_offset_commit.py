@@ -14,7 +14,7 @@ import attrs
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.group import Committer, CoordinatorGroup
-from kclient.embedded.groups.offsets import Commit, too_long
+from kclient.embedded.groups.offsets import CommittedOffset, metadata_too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
@@ -62,83 +62,85 @@ Asked = dict[TopicPartition, TxnOffsetCommitRequestPartition]
 Codes = dict[TopicPartition, int]
 
 
-async def handle(call: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Every partition with its error; one bad partition keeps no other out. KIP-98, KIP-447, KIP-890."""
-    if not call.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
+    if not context.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not call.allowed("READ", f"Group:{request.group_id}"):
+    if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    asked = _asked(call, request)
-    codes = {tp: _problem(call, tp) for tp in asked}
+    asked = _asked(context, request)
+    codes = {tp: _problem(context, tp) for tp in asked}
     known = {tp: row for tp, row in asked.items() if not codes[tp]}
     if known:
         try:
-            codes |= await _commit(call, request, known)
+            codes |= await _commit(context, request, known)
         except ApiError as exc:
-            codes |= dict.fromkeys(known, _code(call, exc))
-    return _answer(call, request, codes, UNKNOWN_TOPIC_ID)
+            codes |= dict.fromkeys(known, _code(context, exc))
+    return _answer(context, request, codes, UNKNOWN_TOPIC_ID)
 
 
-def refuse(
-    call: RequestContext, request: TxnOffsetCommitRequest, refused: ApiError
+def error_response(
+    context: RequestContext, request: TxnOffsetCommitRequest, error: ApiError
 ) -> TxnOffsetCommitResponse:
     """At every partition."""
-    return _answer(call, request, {}, _code(call, refused))
+    return _answer(context, request, {}, _code(context, error))
 
 
-def _code(call: RequestContext, refused: ApiError) -> int:
-    if refused.code == NOT_ENOUGH_REPLICAS or (
-        refused.code == COORDINATOR_LOAD_IN_PROGRESS and call.version < LOADING_SINCE
+def _code(context: RequestContext, error: ApiError) -> int:
+    if error.code == NOT_ENOUGH_REPLICAS or (
+        error.code == COORDINATOR_LOAD_IN_PROGRESS and context.version < LOADING_SINCE
     ):
         return COORDINATOR_NOT_AVAILABLE
-    if refused.code in (STALE_MEMBER_EPOCH, GROUP_ID_NOT_FOUND) and call.version < BY_ID:
+    if error.code in (STALE_MEMBER_EPOCH, GROUP_ID_NOT_FOUND) and context.version < BY_ID:
         return ILLEGAL_GENERATION
-    return refused.code
+    return error.code
 
 
-def _asked(call: RequestContext, request: TxnOffsetCommitRequest) -> Asked:
+def _asked(context: RequestContext, request: TxnOffsetCommitRequest) -> Asked:
     """What is to be committed, of the topics that exist."""
     return {
         TopicPartition(name, row.partition_index): row
         for topic in request.topics
-        if (name := _name(call, topic)) is not None
+        if (name := _name(context, topic)) is not None
         for row in topic.partitions
     }
 
 
-def _name(call: RequestContext, topic: TxnOffsetCommitRequestTopic) -> str | None:
+def _name(context: RequestContext, topic: TxnOffsetCommitRequestTopic) -> str | None:
     """The topic's name; None for an id that no topic has."""
-    if call.version < BY_ID:
+    if context.version < BY_ID:
         return topic.name
-    found = call.state.topic_of_id(topic.topic_id)
+    found = context.state.topic_of_id(topic.topic_id)
     return None if found is None else found.name
 
 
-def _problem(call: RequestContext, tp: TopicPartition) -> int:
-    if not call.allowed("READ", f"Topic:{tp.topic}"):
+def _problem(context: RequestContext, tp: TopicPartition) -> int:
+    if not context.allowed("READ", f"Topic:{tp.topic}"):
         return TOPIC_AUTHORIZATION_FAILED
-    return NONE if call.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
+    return NONE if context.state.partition(tp) is not None else UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _commit(call: RequestContext, request: TxnOffsetCommitRequest, rows: Asked) -> Codes:
+async def _commit(context: RequestContext, request: TxnOffsetCommitRequest, rows: Asked) -> Codes:
     """Write the offsets into the transaction. Raises ApiError if none is taken."""
-    coordinator, group_id = call.broker.groups, request.group_id
+    coordinator, group_id = context.broker.groups, request.group_id
     partition = coordinator.check(group_id)
-    _verify_group_partition(call, request, partition)
+    _verify_group_partition(context, request, partition)
     committer = Committer(
         request.member_id,
         request.group_instance_id,
         request.generation_id_or_member_epoch,
-        call.version,
+        context.version,
         transactional=True,
     )
-    group = _group(call, group_id, committer)
+    group = _group(context, group_id, committer)
     group.check_commit(committer, list(rows))
     _check_epoch(request, partition)
-    long = [tp for tp, row in rows.items() if too_long(call.state.settings, row.committed_metadata)]
-    commits = {tp: _new(call, tp, row) for tp, row in rows.items() if tp not in long}
+    long = [
+        tp for tp, row in rows.items() if metadata_too_long(context.state.settings, row.committed_metadata)
+    ]
+    commits = {tp: _new(context, tp, row) for tp, row in rows.items() if tp not in long}
     if commits:
-        records = [commit_record(call.state.release, group_id, tp, one) for tp, one in commits.items()]
+        records = [commit_record(context.state.release, group_id, tp, one) for tp, one in commits.items()]
         stored = coordinator.write(
             group_id, records, producer_id=request.producer_id, producer_epoch=request.producer_epoch
         )
@@ -150,19 +152,19 @@ async def _commit(call: RequestContext, request: TxnOffsetCommitRequest, rows: A
 
 
 def _verify_group_partition(
-    call: RequestContext, request: TxnOffsetCommitRequest, partition: Partition
+    context: RequestContext, request: TxnOffsetCommitRequest, partition: Partition
 ) -> None:
     """See to it that the group's partition is part of the transaction."""
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-    adds = call.version >= V2_SINCE
-    if not has_open_transaction(partition, producer) and (adds or call.state.release >= VERIFIED_SINCE):
+    adds = context.version >= V2_SINCE
+    if not has_open_transaction(partition, producer) and (adds or context.state.release >= VERIFIED_SINCE):
         verify_or_add_partition(
-            call.state,
+            context.state,
             request.transactional_id,
             producer,
             partition.tp,
             adds=adds,
-            knows_abortable=call.version >= ABORTABLE_SINCE,
+            knows_abortable=context.version >= ABORTABLE_SINCE,
         )
 
 
@@ -173,34 +175,36 @@ def _check_epoch(request: TxnOffsetCommitRequest, partition: Partition) -> None:
         raise ApiError(INVALID_PRODUCER_EPOCH)
 
 
-def _group(call: RequestContext, group_id: str, committer: Committer) -> CoordinatorGroup:
+def _group(context: RequestContext, group_id: str, committer: Committer) -> CoordinatorGroup:
     """The group; one that only stores offsets is made by its first commit."""
-    group = call.broker.groups.find(group_id)
+    group = context.broker.groups.find(group_id)
     if group is not None:
         return group
     if committer.generation >= 0:
         raise ApiError(GROUP_ID_NOT_FOUND)
-    return ClassicGroup(call.broker.groups, group_id)
+    return ClassicGroup(context.broker.groups, group_id)
 
 
-def _new(call: RequestContext, tp: TopicPartition, row: TxnOffsetCommitRequestPartition) -> Commit:
-    topic = call.state.topics.get(tp.topic)
-    return Commit(
+def _new(
+    context: RequestContext, tp: TopicPartition, row: TxnOffsetCommitRequestPartition
+) -> CommittedOffset:
+    topic = context.state.topics.get(tp.topic)
+    return CommittedOffset(
         offset=row.committed_offset,
         leader_epoch=row.committed_leader_epoch,
         metadata=row.committed_metadata or "",
-        commit_ms=call.state.clock.wall_ms(),
+        commit_ms=context.state.clock.wall_ms(),
         topic_id=ZERO_UUID if topic is None else topic.topic_id,
     )
 
 
 def _answer(
-    call: RequestContext, request: TxnOffsetCommitRequest, codes: Codes, other: int
+    context: RequestContext, request: TxnOffsetCommitRequest, codes: Codes, other: int
 ) -> TxnOffsetCommitResponse:
     """Every partition with its code; `other` is that of those without one."""
     topics = []
     for topic in request.topics:
-        name = _name(call, topic)
+        name = _name(context, topic)
         rows = [
             TxnOffsetCommitResponsePartition(
                 partition_index=row.partition_index,

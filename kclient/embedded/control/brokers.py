@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kclient.embedded import controller
-from kclient.embedded.broker import Broker
+from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.connection import PLAINTEXT
 from kclient.embedded.loop_thread import control
 from kclient.embedded.state import ClusterState
@@ -77,7 +77,7 @@ class BrokerControls:
         found.advertised = (host, _checked_port(port))
 
 
-def find(state: ClusterState, node: int) -> Broker:
+def find(state: ClusterState, node: int) -> EmbeddedBroker:
     """Return the broker with this id. Raise ArgumentError if there is none."""
     broker = state.brokers.get(node)
     if broker is None:
@@ -141,7 +141,7 @@ def _checked_port(port: int) -> int:
     return port
 
 
-def _fail_over_later(state: ClusterState, broker: Broker, after_ms: int) -> None:
+def _fail_over_later(state: ClusterState, broker: EmbeddedBroker, after_ms: int) -> None:
     def fail_over() -> None:
         broker.lost.extend(one for one in state.partitions() if one.leader == broker.node_id)
         controller.broker_went(state, broker.node_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kclient.embedded import controller
-from kclient.embedded.broker import Broker
+from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.control import brokers
 from kclient.embedded.log_cleaner import advance_start
 from kclient.embedded.loop_thread import control
@@ -131,7 +131,7 @@ def _check_replica(partition: Partition, node: int) -> None:
         )
 
 
-def _running(broker: Broker) -> bool:
+def _running(broker: EmbeddedBroker) -> bool:
     return broker.up and broker.running
 
 

@@ -17,7 +17,7 @@ from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups import loading
 from kclient.embedded.groups.group import CoordinatorGroup
 from kclient.embedded.groups.records import commit_tombstone
-from kclient.embedded.log import Stored
+from kclient.embedded.log import StoredBatch
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import append
 from kclient.embedded.state import OFFSETS_TOPIC, Partition
@@ -33,7 +33,7 @@ from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.broker import Broker
+    from kclient.embedded.broker import EmbeddedBroker
     from kclient.embedded.clock import Timer
 
 
@@ -52,7 +52,7 @@ class _Wait:
 class GroupCoordinator:
     """One broker's groups. Raises `ApiError` wherever a group is not to be had here."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EmbeddedBroker) -> None:
         self.broker = broker
         self.groups: dict[str, CoordinatorGroup] = {}
         self._led: set[int] = set()
@@ -100,7 +100,7 @@ class GroupCoordinator:
         producer_id: int = -1,
         producer_epoch: int = -1,
         too_large: int = UNKNOWN_SERVER_ERROR,
-    ) -> Stored:
+    ) -> StoredBatch:
         """Append records to the group's partition; with a producer they belong to its transaction.
 
         Raises ApiError with the code that a coordinator makes of a failed append; `too_large` is that for a batch
@@ -120,7 +120,7 @@ class GroupCoordinator:
             raise ApiError(too_large)
         return append(state, partition, data)
 
-    async def replicated(self, group_id: str, stored: Stored) -> None:
+    async def replicated(self, group_id: str, stored: StoredBatch) -> None:
         """Wait until what was written is on all in-sync replicas.
 
         Raises ApiError when that takes too long or the leadership was lost.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.offsets import Commit, Offsets
+from kclient.embedded.groups.offsets import CommittedOffset, GroupOffsets
 from kclient.protocol.errors import INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
@@ -51,7 +51,7 @@ class CoordinatorGroup(ABC):
 
     coordinator: GroupCoordinator
     group_id: str
-    offsets: Offsets = attrs.field(factory=Offsets)
+    offsets: GroupOffsets = attrs.field(factory=GroupOffsets)
 
     # --- what listing and describing show
 
@@ -89,24 +89,28 @@ class CoordinatorGroup(ABC):
         """Whether a live member reads this topic, so that its offsets may not be deleted."""
 
     @abstractmethod
-    def retention_begins(self, tp: TopicPartition, commit: Commit) -> int | None:
+    def retention_begins(self, tp: TopicPartition, commit: CommittedOffset) -> int | None:
         """The wall time in ms from which the retention of an offset counts; None while it is protected."""
 
     # --- members of the classic protocol; a group of the other one may host them too
 
-    async def classic_join(self, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    async def classic_join(
+        self, context: RequestContext, request: JoinGroupRequest
+    ) -> JoinGroupResponse | None:
         """JoinGroup, allowed and with a fitting session timeout; None: the answer is not wanted any more."""
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
 
-    async def classic_sync(self, call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    async def classic_sync(
+        self, context: RequestContext, request: SyncGroupRequest
+    ) -> SyncGroupResponse | None:
         """SyncGroup, allowed; None as above."""
         raise ApiError(UNKNOWN_MEMBER_ID)
 
-    def classic_heartbeat(self, call: RequestContext, request: HeartbeatRequest) -> int:
+    def classic_heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> int:
         """The code that a heartbeat is answered with."""
         raise ApiError(UNKNOWN_MEMBER_ID)
 
-    def classic_leave(self, call: RequestContext, who: MemberIdentity) -> int:
+    def classic_leave(self, context: RequestContext, who: MemberIdentity) -> int:
         """The code for one of the members that LeaveGroup names; an error of the whole group is raised."""
         raise ApiError(UNKNOWN_MEMBER_ID)
 

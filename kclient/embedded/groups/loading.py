@@ -15,7 +15,7 @@ from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.classic.records import read_into
 from kclient.embedded.groups.group import CoordinatorGroup
 from kclient.embedded.groups.records import COMMITS, GROUP, commit_of
-from kclient.embedded.log import Stored
+from kclient.embedded.log import StoredBatch
 from kclient.embedded.state import Partition
 from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
 from kclient.records.sections import columns_for, open_batch
@@ -85,7 +85,7 @@ def _merge(values: Values, committed: Values) -> None:
             values[key] = value, at
 
 
-def _records(stored: Stored) -> list[tuple[bytes, bytes | None, int]]:
+def _records(stored: StoredBatch) -> list[tuple[bytes, bytes | None, int]]:
     section = open_batch(stored.header, check_crcs=False)
     columns = columns_for(section)
     section.read_into(columns, stored.header.count)

@@ -16,7 +16,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 
 
 @attrs.frozen
-class Commit:
+class CommittedOffset:
     """One committed offset. `at` is the offset of its own record in `__consumer_offsets`, −1 before it is written."""
 
     offset: int
@@ -33,25 +33,25 @@ class Commit:
         return OffsetAndMetadata(self.offset, epoch, self.metadata)
 
 
-def too_long(settings: Settings, metadata: str | None) -> bool:
+def metadata_too_long(settings: Settings, metadata: str | None) -> bool:
     """Whether metadata of a commit is longer than brokers keep: they count UTF-16 units, not bytes."""
     return len((metadata or "").encode("utf-16-le")) // 2 > settings.offset_metadata_max_bytes
 
 
 @attrs.define(eq=False)
-class Offsets:
+class GroupOffsets:
     """See the module. `pending` is by producer id, `writing` counts the plain commits under way, and `removed` has the
     log offset of the tombstone that came meanwhile."""
 
-    committed: dict[TopicPartition, Commit] = attrs.field(factory=dict)
-    pending: dict[int, dict[TopicPartition, Commit]] = attrs.field(factory=dict)
+    committed: dict[TopicPartition, CommittedOffset] = attrs.field(factory=dict)
+    pending: dict[int, dict[TopicPartition, CommittedOffset]] = attrs.field(factory=dict)
     writing: dict[TopicPartition, int] = attrs.field(factory=dict)
     removed: dict[TopicPartition, int] = attrs.field(factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.committed or self.pending)
 
-    def put(self, tp: TopicPartition, commit: Commit) -> None:
+    def put(self, tp: TopicPartition, commit: CommittedOffset) -> None:
         """Commit an offset, unless a later record has done so or has removed it."""
         known = self.committed.get(tp)
         last = self.removed.get(tp, -1) if known is None else known.at
@@ -70,11 +70,11 @@ class Offsets:
             waiting.pop(tp, None)
         self.committed.pop(tp, None)
 
-    def pend(self, producer_id: int, tp: TopicPartition, commit: Commit) -> None:
+    def pend(self, producer_id: int, tp: TopicPartition, commit: CommittedOffset) -> None:
         """Keep an offset until the producer's transaction ends."""
         self.pending.setdefault(producer_id, {})[tp] = commit
 
-    def complete(self, producer_id: int, committed: bool) -> dict[TopicPartition, Commit]:
+    def complete(self, producer_id: int, committed: bool) -> dict[TopicPartition, CommittedOffset]:
         """End a transaction: what it committed is visible now, or gone. Gives back what became visible."""
         waiting = self.pending.pop(producer_id, {})
         if not committed:
@@ -101,7 +101,10 @@ class Offsets:
         return any(tp in waiting for waiting in self.pending.values())
 
     def expired(
-        self, counts_from: Callable[[TopicPartition, Commit], int | None], now_ms: int, retention_ms: int
+        self,
+        counts_from: Callable[[TopicPartition, CommittedOffset], int | None],
+        now_ms: int,
+        retention_ms: int,
     ) -> list[TopicPartition]:
         """Whose retention is over; `counts_from` gives its beginning, None where it is protected."""
         found = []

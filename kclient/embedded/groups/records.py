@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.releases import Release
 from kclient.generated.offset_commit_key import OffsetCommitKey
 from kclient.generated.offset_commit_value import OffsetCommitValue
@@ -44,7 +44,7 @@ def _prefixed(prefix: int, message: Message, version: int) -> bytes:
 # --- commits
 
 
-def commit_record(release: Release, group_id: str, tp: TopicPartition, commit: Commit) -> NewRecord:
+def commit_record(release: Release, group_id: str, tp: TopicPartition, commit: CommittedOffset) -> NewRecord:
     """A committed offset as brokers of this release write it."""
     value = OffsetCommitValue(
         offset=commit.offset,
@@ -69,9 +69,9 @@ def commit_tombstone(group_id: str, tp: TopicPartition, timestamp: int) -> NewRe
     return record(_commit_key(group_id, tp), None, timestamp=timestamp)
 
 
-def commit_of(value: OffsetCommitValue, at: int) -> Commit:
+def commit_of(value: OffsetCommitValue, at: int) -> CommittedOffset:
     """A committed offset as it was written."""
-    return Commit(
+    return CommittedOffset(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,

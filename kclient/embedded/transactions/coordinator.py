@@ -39,7 +39,7 @@ from kclient.records.writer import build_batch
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.broker import Broker
+    from kclient.embedded.broker import EmbeddedBroker
 
 V2_SINCE: Final = Release.parse("4.0")
 RETRY_SECONDS: Final = 0.1
@@ -48,7 +48,7 @@ RETRY_SECONDS: Final = 0.1
 class TransactionCoordinator:
     """The transactional ids of one broker. Its methods raise `ApiError` for an id that it does not coordinate."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EmbeddedBroker) -> None:
         self.broker = broker
         self.transactions: dict[str, TransactionMetadata] = {}
         self._waiting: dict[

@@ -37,9 +37,9 @@ from kclient.types import TopicPartition
 FENCED_SINCE: Final = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn
 
 
-def txn_error_code(call: RequestContext, exc: ApiError, fenced_since: int) -> int:
+def txn_error_code(context: RequestContext, exc: ApiError, fenced_since: int) -> int:
     """Return the error code, or the one that older request versions know."""
-    if exc.code == PRODUCER_FENCED and call.version < fenced_since:
+    if exc.code == PRODUCER_FENCED and context.version < fenced_since:
         return INVALID_PRODUCER_EPOCH
     return exc.code
 
@@ -55,16 +55,19 @@ RETRIABLE_COORDINATOR_ERRORS: Final = (
 
 
 def verify_batch(
-    call: RequestContext, transactional_id: str | None, partition: Partition, batch: Batch
+    context: RequestContext, transactional_id: str | None, partition: Partition, batch: Batch
 ) -> None:
     """Verify that a batch of a Produce request may join its transaction. Raise ApiError otherwise."""
     if transactional_id is None:
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     producer = ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)
     if not has_open_transaction(partition, producer):
-        adds, knows_abortable = call.version >= PRODUCE_ADDS_SINCE, call.version >= PRODUCE_ABORTABLE_SINCE
+        adds, knows_abortable = (
+            context.version >= PRODUCE_ADDS_SINCE,
+            context.version >= PRODUCE_ABORTABLE_SINCE,
+        )
         verify_or_add_partition(
-            call.state,
+            context.state,
             transactional_id,
             producer,
             partition.tp,

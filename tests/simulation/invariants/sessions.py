@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.apis.fetch import sessions_of
-from kclient.embedded.fetch_sessions import INITIAL_EPOCH, LAST_EPOCH, NO_SESSION, Session
+from kclient.embedded.fetch_sessions import INITIAL_EPOCH, LAST_EPOCH, NO_SESSION, BrokerFetchSession
 from kclient.embedded.request_context import RequestContext
 from kclient.protocol.message import Message
 from tests.simulation.application import Member
@@ -29,7 +29,7 @@ class Sessions(Invariant):
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
-        self.brokers: dict[int, Session] = {}  # by session id
+        self.brokers: dict[int, BrokerFetchSession] = {}  # by session id
         self.next: dict[tuple[str, int], int] = {}  # the epoch that may come next, by client and session id
 
     def began(self, member: Member) -> None:

@@ -14,7 +14,7 @@ from kclient.embedded.groups.classic.metadata import RESPONSES, ClassicGroupMeta
 from kclient.embedded.groups.classic.records import group_tombstone
 from kclient.embedded.groups.classic.sync import sync
 from kclient.embedded.groups.group import Committer
-from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
@@ -94,16 +94,20 @@ class ClassicGroup(ClassicGroupMetadata):
 
     # --- the conversation
 
-    async def classic_join(self, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
-        return await join(self, JoiningMember.of(call, request))
+    async def classic_join(
+        self, context: RequestContext, request: JoinGroupRequest
+    ) -> JoinGroupResponse | None:
+        return await join(self, JoiningMember.of(context, request))
 
-    async def classic_sync(self, call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    async def classic_sync(
+        self, context: RequestContext, request: SyncGroupRequest
+    ) -> SyncGroupResponse | None:
         return await sync(self, request)
 
-    def classic_heartbeat(self, call: RequestContext, request: HeartbeatRequest) -> int:
+    def classic_heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> int:
         return heartbeat(self, request)
 
-    def classic_leave(self, call: RequestContext, who: MemberIdentity) -> int:
+    def classic_leave(self, context: RequestContext, who: MemberIdentity) -> int:
         return leave(self, who)
 
     # --- life
@@ -167,7 +171,7 @@ class ClassicGroup(ClassicGroupMetadata):
             return False
         return self.subscribed is None or topic in self.subscribed
 
-    def retention_begins(self, tp: TopicPartition, commit: Commit) -> int | None:
+    def retention_begins(self, tp: TopicPartition, commit: CommittedOffset) -> int | None:
         if self.type_of_protocol is None:
             return commit.commit_ms
         if self.state is ClassicGroupState.EMPTY:

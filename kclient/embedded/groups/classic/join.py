@@ -47,19 +47,19 @@ class JoiningMember:
     version: int
 
     @classmethod
-    def of(cls, call: RequestContext, request: JoinGroupRequest) -> Self:
+    def of(cls, context: RequestContext, request: JoinGroupRequest) -> Self:
         """Version 0 has no rebalance timeout: the session timeout is taken."""
         session, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
         return cls(
             member_id=request.member_id,
             instance_id=request.group_instance_id,
-            client_id=call.client_id,
-            client_host=call.client_host,
+            client_id=context.client_id,
+            client_host=context.client_host,
             session_timeout_ms=session,
-            rebalance_timeout_ms=session if call.version == 0 else rebalance_ms,
+            rebalance_timeout_ms=session if context.version == 0 else rebalance_ms,
             protocol_type=request.protocol_type,
             protocols=[(row.name, bytes(row.metadata)) for row in request.protocols],
-            version=call.version,
+            version=context.version,
         )
 
     @property

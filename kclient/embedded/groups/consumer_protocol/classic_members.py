@@ -54,7 +54,7 @@ TWO_STEPS_SINCE: Final = 4  # the version of JoinGroup from which on a dynamic m
 # --- JoinGroup
 
 
-def join(group: ConsumerGroup, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+def join(group: ConsumerGroup, context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
     """Answered at once: there is nobody to wait for. Raises ApiError."""
     check_room(group, request.member_id)
     part = HostedClassicMember(
@@ -62,11 +62,11 @@ def join(group: ConsumerGroup, call: RequestContext, request: JoinGroupRequest) 
     )
     if not _supported(group, request.member_id, request.protocol_type, part):
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
-    member_id = request.member_id or new_member_id(call.state)
-    if call.version >= TWO_STEPS_SINCE and request.group_instance_id is None and not request.member_id:
+    member_id = request.member_id or new_member_id(context.state)
+    if context.version >= TWO_STEPS_SINCE and request.group_instance_id is None and not request.member_id:
         return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
     found = _find(group, request)
-    after = _enter(group, call, request, found, member_id, part)
+    after = _enter(group, context, request, found, member_id, part)
     if found is not None and found.classic is None:
         downgrade_if_all_classic(group, rebalance_now=False)
     return JoinGroupResponse(
@@ -79,7 +79,7 @@ def join(group: ConsumerGroup, call: RequestContext, request: JoinGroupRequest) 
 
 def _enter(
     group: ConsumerGroup,
-    call: RequestContext,
+    context: RequestContext,
     request: JoinGroupRequest,
     found: ConsumerGroupMember | None,
     member_id: str,
@@ -93,8 +93,8 @@ def _enter(
         before,
         instance_id=request.group_instance_id,
         rack_id=subscription.rack_id,
-        client_id=call.client_id,
-        client_host=call.client_host,
+        client_id=context.client_id,
+        client_host=context.client_host,
         topics=tuple(sorted(set(subscription.topics))),
         regex="",
         rebalance_timeout_ms=_rebalance_timeout(request),

@@ -34,7 +34,7 @@ from kclient.embedded.groups.consumer_protocol.member import (
     TopicIdPartition,
 )
 from kclient.embedded.groups.group import CONSUMER, Committer, CoordinatorGroup
-from kclient.embedded.groups.offsets import Commit
+from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import ClusterState, Partition, Topic
@@ -150,22 +150,26 @@ class ConsumerGroup(CoordinatorGroup):
 
     # --- members of the classic protocol
 
-    async def classic_join(self, call: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    async def classic_join(
+        self, context: RequestContext, request: JoinGroupRequest
+    ) -> JoinGroupResponse | None:
         from kclient.embedded.groups.consumer_protocol import classic_members
 
-        return classic_members.join(self, call, request)
+        return classic_members.join(self, context, request)
 
-    async def classic_sync(self, call: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
+    async def classic_sync(
+        self, context: RequestContext, request: SyncGroupRequest
+    ) -> SyncGroupResponse | None:
         from kclient.embedded.groups.consumer_protocol import classic_members
 
         return classic_members.sync(self, request)
 
-    def classic_heartbeat(self, call: RequestContext, request: HeartbeatRequest) -> int:
+    def classic_heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> int:
         from kclient.embedded.groups.consumer_protocol import classic_members
 
         return classic_members.heartbeat(self, request)
 
-    def classic_leave(self, call: RequestContext, who: MemberIdentity) -> int:
+    def classic_leave(self, context: RequestContext, who: MemberIdentity) -> int:
         from kclient.embedded.groups.consumer_protocol import classic_members
 
         return classic_members.leave_group(self, who)
@@ -235,7 +239,7 @@ class ConsumerGroup(CoordinatorGroup):
     def subscribes_to(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
 
-    def retention_begins(self, tp: TopicPartition, commit: Commit) -> int | None:
+    def retention_begins(self, tp: TopicPartition, commit: CommittedOffset) -> int | None:
         return None if self.subscribes_to(tp.topic) else commit.commit_ms
 
     def begin(self) -> None:

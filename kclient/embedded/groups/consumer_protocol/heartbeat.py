@@ -94,17 +94,17 @@ def group_to_join(coordinator: GroupCoordinator, group_id: str) -> GroupToJoin:
     return GroupToJoin(upgraded(group), group)
 
 
-def heartbeat(journal: Journal, call: RequestContext, request: Request) -> ConsumerGroupHeartbeatResponse:
+def heartbeat(journal: Journal, context: RequestContext, request: Request) -> ConsumerGroupHeartbeatResponse:
     """Everything is checked before anything changes. Raises ApiError."""
     group = journal.group
     check_room(group, request.member_id)
-    member_id = request.member_id or new_member_id(call.state)
+    member_id = request.member_id or new_member_id(context.state)
     owned = None if request.topic_partitions is None else from_wire(request.topic_partitions)
     found = _find(group, request, member_id, owned)
     if request.subscribed_topic_regex:
         regex.compiled(request.subscribed_topic_regex)
     before = take_place(journal, found, member_id, anew=request.member_epoch == JOINING)
-    told = _told(before, call, request)
+    told = _told(before, context, request)
     if before.member_id not in group.members or told.told != before.told:
         journal.tell(told)
         regex.forget_unused(journal)
@@ -112,7 +112,7 @@ def heartbeat(journal: Journal, call: RequestContext, request: Request) -> Consu
     after = settle(journal, told, owned)
     journal.write()
     restart_session_timer(group, after)
-    regex.resolve_later(group, call)
+    regex.resolve_later(group, context)
     return _answer(group, request, before, after)
 
 
@@ -176,7 +176,7 @@ def take_place(
 # --- what it says
 
 
-def _told(member: ConsumerGroupMember, call: RequestContext, request: Request) -> ConsumerGroupMember:
+def _told(member: ConsumerGroupMember, context: RequestContext, request: Request) -> ConsumerGroupMember:
     """The member with what this heartbeat says of it; what it does not say stays as it was."""
     said: dict[str, Any] = {
         "instance_id": request.instance_id,
@@ -190,7 +190,7 @@ def _told(member: ConsumerGroupMember, call: RequestContext, request: Request) -
         said["topics"] = tuple(sorted(set(request.subscribed_topic_names)))
     changes = {name: value for name, value in said.items() if value is not None}
     return attrs.evolve(
-        member, client_id=call.client_id, client_host=call.client_host, classic=None, **changes
+        member, client_id=context.client_id, client_host=context.client_host, classic=None, **changes
     )
 
 

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Protocol
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.broker import Broker
+from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.clock import Timer
 
 
@@ -136,7 +136,7 @@ class MemberTimerKind(enum.Enum):
 class MemberTimers:
     """Whose time runs."""
 
-    broker: Broker
+    broker: EmbeddedBroker
     _running: dict[tuple[str, MemberTimerKind], Timer] = attrs.field(factory=dict)
 
     def start(self, member_id: str, kind: MemberTimerKind, ms: int, late: Callable[[], None]) -> None:

@@ -68,10 +68,10 @@ NOTHING: Final = ResolvedRegularExpression((), 0)
 TOGETHER_MS: Final = 10_000
 
 
-def resolve_later(group: ConsumerGroup, call: RequestContext) -> None:
+def resolve_later(group: ConsumerGroup, context: RequestContext) -> None:
     """Resolve the patterns again, as soon as the heartbeat is answered, if it is time."""
     if _due(group):
-        call.broker.call_later(0, lambda: _resolve(group, call))
+        context.broker.call_later(0, lambda: _resolve(group, context))
 
 
 def forget_unused(journal: Journal) -> None:
@@ -98,7 +98,7 @@ def _due(group: ConsumerGroup) -> bool:
     )
 
 
-def _resolve(group: ConsumerGroup, call: RequestContext) -> None:
+def _resolve(group: ConsumerGroup, context: RequestContext) -> None:
     """With the eyes of who asked: a topic that it may not describe does not match."""
     if group.dead or not _due(group):
         return
@@ -107,7 +107,7 @@ def _resolve(group: ConsumerGroup, call: RequestContext) -> None:
     before = dict(group.patterns)
     topics = tuple(group.cluster.topics)
     for pattern in sorted({member.regex for member in group.members.values()} - {""}):
-        found = matching(pattern, topics, lambda name: call.allowed("DESCRIBE", f"Topic:{name}"))
+        found = matching(pattern, topics, lambda name: context.allowed("DESCRIBE", f"Topic:{name}"))
         journal.resolve(pattern, ResolvedRegularExpression(found, now))
     if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
         journal.bump(metadata_hash(group))
