@@ -3,8 +3,9 @@
     ClassicMembership    `classic/`: JoinGroup, SyncGroup, Heartbeat; the group leader computes the assignment
     ConsumerMembership   `consumer_protocol/`: ConsumerGroupHeartbeat; the coordinator computes it (KIP-848)
 
-`Membership` is what the consumer calls, `RebalanceHandler` what a membership calls during a rebalance: the steps that
-run user code, each inside the application's next poll. Errors wait for the next poll too.
+`AbstractMembership` is their common base. `Membership` is what the consumer calls, `RebalanceHandler` what a membership
+calls during a rebalance: the steps that run user code, each inside the application's next poll. Errors wait for the
+next poll too.
 
 `PollTimer` measures max.poll.interval.ms. Every poll restarts it; at 80 % it logs a warning, while the application
 still has time to poll, and at 100 % the membership ends.

@@ -10,8 +10,15 @@ import attrs
 import pytest
 
 from kclient.errors import ConfigError, UsageError
-from kclient.group.assignors import Assignment, Assignor, Member, Subscription, Topics, resolve_assignors
-from kclient.group.classic.leader import make_plan
+from kclient.group.assignors import (
+    Assignment,
+    Assignor,
+    Member,
+    Subscription,
+    Topics,
+    make_plan,
+    resolve_assignors,
+)
 from kclient.types import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

@@ -22,6 +22,7 @@ from kclient.group.assignors.base import (
 from kclient.group.assignors.range import RangeAssignor
 from kclient.group.assignors.roundrobin import RoundRobinAssignor
 from kclient.group.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
+from kclient.group.assignors.validate import make_plan
 
 __all__ = [
     "COOPERATIVE",
@@ -37,6 +38,7 @@ __all__ = [
     "Subscription",
     "Topics",
     "common_protocol",
+    "make_plan",
     "resolve_assignors",
 ]
 

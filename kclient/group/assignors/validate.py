@@ -20,14 +20,29 @@ the assignment is refused: each partition takes memory and time, and one message
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kclient.errors import ProtocolDecodeError, UsageError
-from kclient.group.assignors.base import Assignment, Member, Topics
+from kclient.group.assignors.base import Assignment, Assignor, Member, Topics, assignor_failed
 from kclient.network.metadata import MetadataCache, is_legal_topic
 from kclient.types import TopicPartition
+
+
+def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
+    """Run the assignor as the group leader does; the plan has every member.
+
+    Raises UsageError if the assignor fails or its plan is invalid.
+    """
+    try:
+        plan = assignor.assign(topics, members)
+    except (Exception, asyncio.CancelledError, SystemExit) as exc:  # user code must not end our task
+        doing = f"while assigning {len(topics)} topics to {len(members)} members"
+        lost = "The group cannot go on without a plan."
+        raise assignor_failed(assignor.name, exc, doing, lost) from exc
+    return validate_plan(assignor.name, plan, topics, members)
 
 
 def validate_plan(name: str, plan: Any, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:

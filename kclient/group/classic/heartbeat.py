@@ -37,9 +37,8 @@ logger = get_logger("kclient.group")
 class HeartbeatTask:
     """The heartbeats of one member.
 
-    `poll_expired` is awaited when the poll timer expires and must end the membership, `poll_slow` is called some time
-    before. `fail` takes an error that another heartbeat cannot solve; heartbeats then stay off until the next poll or
-    join.
+    `poll_expired` is awaited when the poll timer expires and must end the membership. `fail` takes an error that
+    another heartbeat cannot solve; heartbeats then stay off until the next poll or join.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class HeartbeatTask:
 
     def poll_started(self) -> None:
         """Restart the poll timer; switch heartbeats on again if an error has switched them off."""
-        self._polls.restart()
+        self._poll_timer.restart()
         if self._status.heartbeating and not self._on:
             self.switch_on()
             self._status.changed.notify()

@@ -9,7 +9,6 @@ decides whether to rejoin. It does no I/O.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
@@ -25,8 +24,8 @@ from kclient.group.assignors import (
     Topics,
     common_protocol,
 )
-from kclient.group.assignors.base import assignor_failed, utf16_key
-from kclient.group.assignors.validate import validate_cooperative_assignment, validate_plan
+from kclient.group.assignors.base import utf16_key
+from kclient.group.assignors.validate import make_plan, validate_cooperative_assignment
 from kclient.group.classic.state import JoinedGeneration
 from kclient.group.subscription_codec import decode_subscription, encode_assignment
 from kclient.log import get_logger
@@ -138,20 +137,6 @@ class GroupLeader:
             if not exc.retriable:
                 raise
             logger.warning("leader: topics %s are assigned later: %s", ", ".join(missing), exc.text)
-
-
-def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
-    """Run the assignor as the group leader does; the plan has every member.
-
-    Raises UsageError if the assignor fails or its plan is invalid.
-    """
-    try:
-        plan = assignor.assign(topics, members)
-    except (Exception, asyncio.CancelledError, SystemExit) as exc:  # user code must not end our task
-        doing = f"while assigning {len(topics)} topics to {len(members)} members"
-        lost = "The group cannot go on without a plan."
-        raise assignor_failed(assignor.name, exc, doing, lost) from exc
-    return validate_plan(assignor.name, plan, topics, members)
 
 
 def read_members(joined: JoinedGeneration) -> list[Member]:

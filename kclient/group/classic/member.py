@@ -80,36 +80,6 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
     # --- status
 
     @property
-    def state(self) -> ClassicMemberState:
-        """The member's state."""
-        return self._status.state
-
-    @property
-    def since(self) -> float:
-        """Loop time at which the state was entered; 0 in the initial state."""
-        return self._status.since
-
-    @property
-    def ended(self) -> str:
-        """Why the previous membership ended, "" if there was none."""
-        return self._status.ended
-
-    @property
-    def generation(self) -> Generation:
-        """The current generation; `Generation()` while there is none."""
-        return self._status.generation
-
-    @property
-    def changed(self) -> ChangeSignal:
-        """Notified when the state or the generation changes, a rejoin is requested, or an error waits for a poll."""
-        return self._status.changed
-
-    @property
-    def lost(self) -> bool:
-        """Whether partitions that are given up now count as lost, not as revoked."""
-        return self._status.generation.lost
-
-    @property
     def rebalancing(self) -> bool:
         """Whether a join is running, so that a member that leaves now has lost its partitions."""
         return self.state in (ClassicMemberState.PREPARING_REBALANCE, ClassicMemberState.COMPLETING_REBALANCE)
@@ -169,7 +139,7 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
         """Apply a refused commit to the membership, and return the error for the caller of commit()."""
-        error = handle_commit_error(self._status, self._coordinator.group_id, code, sent, self._pace())
+        error = handle_commit_error(self._status, self._coordinator.group_id, code, sent, self._poll_timing())
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             self._fail(error)
         return error
@@ -189,17 +159,8 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
 
     async def _poll_expired(self) -> None:
         """Leave after max.poll.interval.ms without a poll; the next poll joins again."""
-        limit = self._config.max_poll_interval_ms / 1000
-        waited = self._heartbeats.since_poll()
-        late = f"{waited:.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
-        logger.warning(
-            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
-            self._coordinator.group_id,
-            late,
-        )
-        await self._leave_group(
-            f"consumer poll timeout has expired: {late}", self._config.request_timeout_ms / 1000
-        )
+        reason = self._log_poll_expired()
+        await self._leave_group(reason, self._config.request_timeout_ms / 1000)
 
     async def _leave_group(self, reason: str, timeout: float, leave: bool | None = None) -> None:
         """Reset the membership, and send LeaveGroup if the coordinator knows this member and it is not to keep it."""

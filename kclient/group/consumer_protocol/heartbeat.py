@@ -200,8 +200,7 @@ HEARTBEAT_API: Final = "ConsumerGroupHeartbeat"
 class ConsumerHeartbeatTask:
     """Sends the heartbeats of one member.
 
-    `poll_expired` is awaited when the poll timer expires, `poll_slow` is called some time before; `report_error` takes
-    an error that the next poll raises.
+    `poll_expired` is awaited when the poll timer expires; `report_error` takes an error that the next poll raises.
     """
 
     def __init__(
@@ -213,7 +212,7 @@ class ConsumerHeartbeatTask:
         config: Config,
         runtime: Runtime,
         poll_expired: Callable[[], Awaitable[None]],
-        poll_slow: Callable[[float], None],
+        poll_timer: PollTimer,
         report_error: Callable[[KclientError], None],
         metrics: CoordinatorMetrics,
     ) -> None:
@@ -232,7 +231,7 @@ class ConsumerHeartbeatTask:
         self._due = 0.0
         self._not_before = 0.0  # end of the backoff after a failure
         self._failures = 0  # since the last good answer
-        self._polls = PollTimer(config, runtime, poll_slow)
+        self._poll_timer = poll_timer
         self.sent_join = False  # the coordinator may know this member
         self.owned_unanswered = False
         """A heartbeat with the owned partitions is unanswered.
@@ -243,7 +242,7 @@ class ConsumerHeartbeatTask:
 
     def begin(self) -> None:
         """Prepare for a new membership."""
-        self._polls.restart()
+        self._poll_timer.restart()
         self.sent_join = self.owned_unanswered = False
 
     def poll_started(self) -> None:

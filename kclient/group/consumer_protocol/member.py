@@ -236,36 +236,6 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
     # --- status
 
     @property
-    def state(self) -> ConsumerMemberState:
-        """The member's state."""
-        return self._status.state
-
-    @property
-    def since(self) -> float:
-        """Loop time at which the state was entered; 0 in the initial state."""
-        return self._status.since
-
-    @property
-    def ended(self) -> str:
-        """Why the previous membership ended, "" if there was none."""
-        return self._status.ended
-
-    @property
-    def generation(self) -> Generation:
-        """Member epoch and member id; `Generation()` while the coordinator has given no epoch."""
-        return self._status.generation
-
-    @property
-    def changed(self) -> ChangeSignal:
-        """Notified when the state or the epoch changes, or an error waits for a poll."""
-        return self._status.changed
-
-    @property
-    def lost(self) -> bool:
-        """Whether partitions that are given up now count as lost, not as revoked."""
-        return not self._status.member
-
-    @property
     def rebalancing(self) -> bool:
         """Always false: a member keeps its partitions while others rebalance."""
         return False
@@ -390,13 +360,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
 
     async def _poll_expired(self) -> None:
         """Leave after max.poll.interval.ms without a poll; the next poll joins again."""
-        limit = self._config.max_poll_interval_ms / 1000
-        late = f"{self._heartbeats.since_poll():.1f} s between two polls, and max_poll_interval_ms allows {limit:g} s"
-        logger.warning(
-            "group %s: %s. This member leaves. Raise max_poll_interval_ms or lower max_poll_records.",
-            self._coordinator.group_id,
-            late,
-        )
+        reason = self._log_poll_expired()
         self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
         self._status.enter(ConsumerMemberState.LEAVING)
         self._status.end(ConsumerMemberState.STALE, reason)
