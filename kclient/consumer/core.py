@@ -72,7 +72,9 @@ class ConsumerCore:
         self.undecoded = UndecodedRecords(
             config.on_decode_error, lambda count: metrics.own.records_skipped(count, "decode")
         )
-        self.missing_topics = MissingTopics(self)
+        self.missing_topics = MissingTopics(
+            config, runtime, self.cluster, self.subscription, self.positions, self.tasks, self.changed
+        )
         self.lag = ConsumerLag(self)
         self._errors: list[Callable[[], KclientError | None]] = [
             self.cluster.metadata.take_error,
@@ -152,7 +154,7 @@ class ConsumerCore:
 
     def follow_subscription(self) -> None:
         """Pass a changed subscription to the metadata cache and to the group."""
-        self.missing_topics.forget()
+        self.missing_topics.reset()
         self._metadata_seen = self.cluster.metadata.version
         self.cluster.set_topics(self._wanted_topics())
         if self.subscription.kind is SubscriptionKind.PATTERN:

@@ -1,26 +1,40 @@
-"""What the application has in hand: the records of the last poll, until it asks for more.
+"""The delivered records: what the last poll returned, until the application asks for more.
 
-A record is *consumed* when it was handed out, and *released* when the application then asked for the next one,
-committed, or closed cleanly. Explicit commits and `position()` go by what is consumed, automatic commits by what is
-released. The positions table is ahead of both while records wait here to be iterated.
+A record is *consumed* when it was handed out. It is *committable* when the application has then asked for the next one,
+committed, or closed cleanly. Explicit commits and `position()` use the consumed offsets, automatic commits the
+committable ones. While records are iterated, the positions table is ahead of both.
 
-Whether the application has processed the records in hand: close() commits them only then.
+Worked example: a poll for iteration delivers the offsets 10, 11, 12 of partition 0 and 10, 11 of partition 1. The
+positions are 13 and 12 from then on. The offsets of partitions 0 and 1 that the two kinds of commit would store:
 
-close() counts as asking for the next record, unless one of these says that the records may be half processed:
+    the loop has         consumed()     committable()
+    no record yet        10 and 10      10 and 10
+    record 10 of 0       11 and 10      10 and 10         record 10 may be half processed
+    record 12 of 0       13 and 10      12 and 10
+    record 10 of 1       13 and 11      13 and 10
+    taken the last one   13 and 12      13 and 12         and asked for another record
 
-    an exception is being handled that was not yet when the records were taken      with, finally, contextlib.closing
-    the task that took them was cancelled since, whatever became of the exception   task.cancel(), and a lifespan
-    that task failed, or has not ended and another one closes                       the loop in a task of its own
+While record 12 of partition 0 is processed, mark_committed(13 of 0) makes committable() 13 and 10, and
+return_undelivered(1) returns offset 10 of partition 1, to which the consumer then moves the position back.
+
+A plain poll hands out all records at once: consumed() is 13 and 12, committable() 10 and 10 until the next poll.
+
+close() commits the delivered records only if the application has processed them. It counts as asking for the next
+record, unless one of these shows that they may be half processed:
+
+    an exception is being handled that was not when the records were delivered      with, finally, contextlib.closing
+    the task that took them was cancelled since, also if it caught the exception    task.cancel(), and a lifespan
+    that task failed, or is still running and another task closes                   the loop in a task of its own
     another thread than the one that took them closes                               the loop in a thread of its own
 
-The task that asks has the records, also where another one waits for them: `create_task(consumer.poll())`, `gather`, and
-`wait_for` before Python 3.12. Of `anext(consumer)` in such a task it is not known which one asked: looking at every
-record would slow down iteration, so it counts as half processed.
+The task that called poll() has the records, also if another task awaits them: `create_task(consumer.poll())`, `gather`,
+and `wait_for` before Python 3.12. For `anext(consumer)` in such a task the caller is not known, because a check of each
+record would slow down iteration; the record counts as half processed.
 
-`ThreadProcessing` of the sync facade holds the last line: a thread, unlike a task, leaves no trace of how it ended. A
-record whose exception the application has caught, and whose except block is over, counts as processed.
+`ThreadProcessing` of the sync facade implements the last row: a thread, unlike a task, does not show how it ended. A
+record whose exception was caught in an except block that is over counts as processed.
 
-UndecodedRecords counts records whose deserializer failed and that were skipped or kept, and logs them, throttled.
+UndecodedRecords counts and logs (throttled) records whose deserializer failed and that were skipped or kept.
 """
 
 from __future__ import annotations
@@ -38,7 +52,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 
 log = get_logger("kclient.fetch")
 
-DONE: Final[Mapping[str, str]] = {
+ACTIONS: Final[Mapping[str, str]] = {
     "skip": "left out",
     "keep": "handed out as Undecoded",
     "dlq": "given to the dead-letter sink",
@@ -50,14 +64,14 @@ Offsets = dict[TopicPartition, OffsetAndMetadata]
 class DeliveredRecords:
     """The records of one poll: handed out at once, or one by one while iterating.
 
-    Iterating goes on where it stopped, also after an interrupt or a `break`: the place is kept here and not in the
-    iterator.
+    Iteration continues where it stopped, also after an interrupt or a `break`, because the place is kept here and not
+    in the iterator.
     """
 
     def __init__(self, records: Records[Any, Any], *, one_by_one: bool) -> None:
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
         self._one_by_one = one_by_one
-        self._at = 0  # the chunk that is being handed out
+        self._at = 0  # index of the chunk that is being handed out
         self._current: Record[Any, Any] | None = None  # the record that was handed out last, of that chunk
         self._returned: set[TopicPartition] = set()
         self._committed: Offsets = {}
@@ -67,17 +81,17 @@ class DeliveredRecords:
         self._iterator: Iterator[Record[Any, Any]] | None = None
 
     def replace(self, records: Records[Any, Any]) -> None:
-        """Hand out these instead, before anything was: what interceptors left out counts as handed out."""
+        """Hand out these records instead. Those that interceptors have left out count as consumed."""
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
 
     def next(self) -> Record[Any, Any] | None:
-        """The next record, None when all were handed out."""
+        """Return the next record, None when all were handed out."""
         if self._iterator is None:
             self._iterator = iter(self)
         return next(self._iterator, None)
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
-        """The records that were not handed out yet, each consumed as it comes out."""
+        """Yield the records that were not handed out yet; each is consumed when it is yielded."""
         if not self._one_by_one:
             return
         while self._at < len(self._chunks):
@@ -86,7 +100,7 @@ class DeliveredRecords:
             for record in self._rest(chunk):
                 self._current = record
                 yield record
-                overtaken = self._current is not record  # by another loop over the same consumer
+                overtaken = self._current is not record  # another loop over the same consumer went on
                 if overtaken or chunk.partition in self._returned:
                     break
             if not overtaken:
@@ -103,16 +117,16 @@ class DeliveredRecords:
         return (record for record in records if record.offset > last.offset)
 
     def consumed(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
-        """Positions, less what was not handed out yet; less all that is in hand once that is half processed."""
+        """Return the offsets after all records handed out, or `committable` if those are half processed."""
         if self.half_processed:
             return self.committable(positions)
         held = self._waiting() if self._one_by_one else {}
         if self._current is not None and _partition(self._current) not in self._returned:
-            held[_partition(self._current)] = _behind(self._current)
+            held[_partition(self._current)] = _after(self._current)
         return _overlaid(positions, held)
 
     def committable(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
-        """Positions, less all that is in hand. An application that iterates meanwhile may be a record further on."""
+        """Return the positions without all delivered records. A loop that runs meanwhile may be one record further."""
         held = self._waiting() if self._one_by_one else _first_offsets(self._chunks)
         if (current := self._current) is not None:
             held[_partition(current)] = _at(current)
@@ -122,7 +136,7 @@ class DeliveredRecords:
         return _overlaid(positions, held)
 
     def count_from(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, int]:
-        """How many records of each partition there are from these offsets on; partitions without any are left out."""
+        """Return the number of records from these offsets on for each partition that has any."""
         counts: Counter[TopicPartition] = Counter()
         for chunk in self._chunks:
             if chunk.partition in offsets and chunk.partition not in self._returned:
@@ -133,24 +147,24 @@ class DeliveredRecords:
         return dict(+counts)
 
     def mark_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """The application committed these itself: they are released."""
+        """Note offsets that the application has committed: they are committable."""
         self._committed.update(offsets)
 
     def return_undelivered(self, partitions: Iterable[TopicPartition] | None = None) -> Offsets:
-        """Give up what iteration has not handed out yet, of these partitions or of all; where each goes on from."""
+        """Drop records that iteration has not handed out, of these partitions or of all. Return their first offsets."""
         rest = self._waiting() if self._one_by_one else {}
         if self._current is not None and _partition(self._current) not in self._returned:
-            rest[_partition(self._current)] = _behind(self._current)
+            rest[_partition(self._current)] = _after(self._current)
         chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
         self._returned.update(chosen)
         return chosen
 
     def return_all(self) -> Offsets:
-        """Give up everything, for the poll that should have returned it was interrupted."""
+        """Return the first offset of every partition: the poll was interrupted before it returned the records."""
         return _first_offsets(self._chunks)
 
     def _waiting(self) -> Offsets:
-        """The first record of each partition that iteration has not begun with."""
+        """Return the first offset of each partition that iteration has not begun."""
         waiting, current = self._chunks[self._at :], self._current
         if current is not None and waiting and waiting[0].partition == _partition(current):
             waiting = waiting[1:]
@@ -159,7 +173,7 @@ class DeliveredRecords:
 
 
 def nothing_delivered() -> DeliveredRecords:
-    """Nothing in hand."""
+    """Return an empty delivery."""
     return DeliveredRecords(Records(), one_by_one=False)
 
 
@@ -183,12 +197,12 @@ def _at(record: Record[Any, Any]) -> OffsetAndMetadata:
     return OffsetAndMetadata(record.offset, record.leader_epoch)
 
 
-def _behind(record: Record[Any, Any]) -> OffsetAndMetadata:
+def _after(record: Record[Any, Any]) -> OffsetAndMetadata:
     return OffsetAndMetadata(record.offset + 1, record.leader_epoch)
 
 
 class TaskProcessing:
-    """The records in hand, as taken by a task."""
+    """Whether the task that took the delivered records has processed them."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[object] | None = None
@@ -196,17 +210,20 @@ class TaskProcessing:
         self._handled: BaseException | None = None
 
     def taken(self, asking: asyncio.Task[object] | None = None) -> None:
-        """This task takes records, or the running one. An exception that is handled already says nothing about them."""
+        """Note that a task takes records: `asking`, or the running task.
+
+        An exception that is being handled already has nothing to do with them.
+        """
         self._task = task = asking or asyncio.current_task()
         self._cancels = 0 if task is None else task.cancelling()
         self._handled = sys.exception()
 
     def interrupted(self) -> bool:
-        """Whether they may be half processed, judged in the task that closes."""
+        """Return whether they may be half processed. Call it in the task that closes."""
         return self.raising() or self._is_unfinished()
 
     def raising(self) -> bool:
-        """Whether an exception is being handled that was not yet when they were taken."""
+        """Return whether an exception is being handled that was not when they were taken."""
         return exception_since(self._handled)
 
     def _is_unfinished(self) -> bool:
@@ -225,12 +242,12 @@ class TaskProcessing:
 
 
 def _only_asked(task: asyncio.Task[object]) -> bool:
-    """Whether this task ran `anext(consumer)` and nothing else: another one processes the record."""
+    """Return whether this task only ran `anext(consumer)`, so that another task processes the record."""
     return getattr(task.get_coro(), "__name__", "") == "__anext__"
 
 
 def asking_task() -> asyncio.Task[object] | None:
-    """The task that makes a call, if there is one: `asyncio.run(consumer.poll())` is called before its loop runs."""
+    """Return the calling task, None outside of a loop: asyncio.run(consumer.poll()) calls poll before the loop runs."""
     try:
         return asyncio.current_task()
     except RuntimeError:
@@ -238,23 +255,23 @@ def asking_task() -> asyncio.Task[object] | None:
 
 
 def exception_since(handled: BaseException | None) -> bool:
-    """Whether an exception is being handled that is not this one."""
+    """Return whether an exception other than `handled` is being handled."""
     exc = sys.exception()
     return exc is not None and exc is not handled
 
 
 class UndecodedRecords:
-    """`total` counts those that were delivered or skipped; `left_out` is called with the number of skipped ones."""
+    """`total` counts kept and skipped records; `left_out` is called with the number of skipped ones."""
 
     def __init__(self, on_decode_error: str, left_out: Callable[[int], None] | None = None) -> None:
         self.total = 0
-        self._doing = DONE.get(on_decode_error, "")
+        self._action = ACTIONS.get(on_decode_error, "")
         self._left_out = left_out if on_decode_error in ("skip", "dlq") else None
-        self._told = 0
-        self._quiet_until = 0.0
+        self._logged = 0
+        self._next_log = 0.0
 
     def note(self, chunks: Iterable[Chunk], now: float) -> None:
-        """What a poll is about to return. `now` is the loop's time."""
+        """Count the undecoded records of a poll. `now` is the loop's time."""
         count, last = 0, None
         for chunk in chunks:
             if chunk.undecoded:
@@ -264,13 +281,13 @@ class UndecodedRecords:
         self.total += count
         if self._left_out is not None:
             self._left_out(count)
-        if now >= self._quiet_until:
-            self._quiet_until = now + THROTTLE_SECONDS
+        if now >= self._next_log:
+            self._next_log = now + THROTTLE_SECONDS
             log.warning(
                 "%d records could not be decoded and were %s, the last of %s before offset %d",
-                self.total - self._told,
-                self._doing,
+                self.total - self._logged,
+                self._action,
                 last.partition,
                 last.next_offset,
             )
-            self._told = self.total
+            self._logged = self.total

@@ -81,7 +81,7 @@ def _say_consumer(core: ConsumerCore) -> str:
         sentence = say_membership(core.group, topics, core.runtime.now())
     else:
         sentence = f"{len(core.positions)} partitions are assigned by hand"
-    return sentence + core.missing_topics.words()
+    return sentence + core.missing_topics.describe()
 
 
 def _say_pattern(core: ConsumerCore) -> str:

@@ -113,7 +113,7 @@ class Poll:
         core = self._core
         if core.group_or_none is not None:
             core.group.poll_started()
-        core.missing_topics.look(core.runtime.now())
+        core.missing_topics.check(core.runtime.now())
         if core.callbacks:
             await self._run(core.callbacks)
         core.join_group()
@@ -181,8 +181,8 @@ class Poll:
         times = [deadline, now + core.config.max_poll_interval_ms / 3000]
         if core.runtime.buggify("poll looks again for no reason"):
             times.append(now)
-        if (look := core.missing_topics.next_look()) is not None:
-            times.append(look)
+        if (check_at := core.missing_topics.next_check()) is not None:
+            times.append(check_at)
         if core.group_or_none is not None and (due := core.group.commits.auto_commit_at()) is not None:
             times.append(due)
         try:

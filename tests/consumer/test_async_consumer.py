@@ -401,7 +401,7 @@ def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None
                 return await described(*args, **keys)
 
             session.cluster.describe_topics = describe_topics  # type: ignore[method-assign]
-            while not session.missing_topics._asking:
+            while not session.missing_topics._searching:
                 await c.poll(0.05)
             await c.subscribe(["a"])
             release.set()
