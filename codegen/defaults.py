@@ -27,7 +27,7 @@ _EMPTY: dict[str, Scalar] = {
 def parse_default(
     text: object, element: str, composite: bool, nullable: Versions
 ) -> tuple[Scalar | None, bool]:
-    """The default's value and whether it is null; ValueError says why the text does not fit the type.
+    """Return the default's value and whether it is null. Raise ValueError if the text does not fit the type.
 
     `composite` is true for arrays and structs: their default is None here, as it takes no value to describe it.
     """

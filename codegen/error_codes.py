@@ -1,4 +1,4 @@
-"""Reads `schemas/errors.tsv`: every error code of the wire, and how a client may treat it."""
+"""Reads `schemas/errors.tsv`: every error code of the protocol and its properties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ErrorSpec:
 
 
 def parse_errors(path: Path) -> list[ErrorSpec]:
-    """Read the table. Raises SchemaError that names the line."""
+    """Read the table. Raise SchemaError with the line."""
     header, *lines = path.read_text("utf-8").splitlines()
     if header.split("\t") != _COLUMNS:
         raise SchemaError(path.name, "", f"the columns are {', '.join(_COLUMNS)}")

@@ -1,4 +1,4 @@
-"""The one error of the generator: which file, which field, what is wrong."""
+"""The generator's error: file, field and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields as Python: their type, their default, and the condition under which they are at it."""
+"""Fields as Python: their type, their default, and the condition that they differ from it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _TYPES = {
 
 
 def annotation(spec: FieldSpec) -> str:
-    """The field's type."""
+    """Return the field's type."""
     one = spec.element if spec.struct else _TYPES.get(spec.element, "int")
     type_ = f"list[{one}]" if spec.array else one
     return f"{type_} | None" if spec.optional else type_
 
 
 def initial(spec: FieldSpec) -> str:
-    """What a class gives the field: its default, and for a sensitive field a repr that hides the value."""
+    """Return the field's assignment in a class: its default, and for a sensitive field a repr that hides the value."""
     value = default(spec, shared=True)
     return f"field(default={value}, repr=hidden)" if spec.sensitive else value
 
 
 def default(spec: FieldSpec, shared: bool = False) -> str:
-    """The default as an expression; where it is `shared`, in a class, a factory for what can be changed."""
+    """Return the default as an expression; if it is `shared`, in a class, a factory for a mutable value."""
     if spec.default_is_null or spec.lazy:
         return "None"
     if spec.array:
@@ -42,7 +42,7 @@ def default(spec: FieldSpec, shared: bool = False) -> str:
 
 
 def differs(spec: FieldSpec) -> str:
-    """The condition that the field is not at its default."""
+    """Return the condition that the field differs from its default."""
     name = f"message.{spec.python_name}"
     if spec.lazy:
         return f"{name} is not None and {name} != {spec.element}()"
@@ -54,12 +54,12 @@ def differs(spec: FieldSpec) -> str:
 
 
 def tags_of(layout: Layout) -> str:
-    """The tags of a layout as a tuple."""
+    """Return the tags of a layout as a tuple."""
     return repr(tuple(step.field.tag for step in layout.tagged))
 
 
 def quoted(value: Scalar | None) -> str:
-    """A literal as the formatter writes it: in double quotes, unless it holds some."""
+    """Return a literal as the formatter writes it: in double quotes, unless it contains some."""
     text = repr(value)
     if text.endswith("'") and '"' not in text:
         return text.replace("'", '"')

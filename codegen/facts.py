@@ -1,4 +1,4 @@
-"""One JSON object of a schema, and the errors that name where it stands: file, field, reason."""
+"""One JSON object of a schema, and errors with its place: file, field, reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Facts:
         return SchemaError(self.file, self.path, reason)
 
     def only(self, known: frozenset[str]) -> None:
-        """Refuse keys that are not known here."""
+        """Raise SchemaError for unknown keys."""
         if unknown := [key for key in self.values if key not in known]:
             raise self.refuse(f"unknown key {unknown[0]!r}")
 
@@ -49,7 +49,7 @@ class Facts:
         return flag
 
     def versions(self, key: str, within: Versions | None = None) -> Versions:
-        """The range under `key`, cut to `within`, which it must meet."""
+        """Return the version range of `key`, intersected with `within`. Raise SchemaError if that is empty."""
         if key not in self.values:
             raise self.refuse(f"{key} is missing")
         try:
@@ -63,7 +63,7 @@ class Facts:
         return versions & within
 
     def children(self, key: str) -> Iterator[Facts]:
-        """The objects of the list under `key`, each with its own path."""
+        """Return the objects of the list under `key`, each with its own path."""
         children = self.values.get(key, [])
         if not isinstance(children, list):
             raise self.refuse(f"{key} is not a list")

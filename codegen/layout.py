@@ -1,4 +1,4 @@
-"""Which bytes a struct is in one version: spec × version → steps, and which versions share them.
+"""The encoding of a struct in one version: spec × version → steps, and the versions that share them.
 
 A layout is named by its first version. Two versions have the same layout when every step is the same, those of
 nested structs included; a version that only changes what the fields mean gets no code of its own.
@@ -26,7 +26,7 @@ WIDTHS = {**INTEGERS, "bool": 1, "float64": 8, "uuid": 16}
 
 @frozen
 class Step:
-    """How one field lies on the wire. `layout` is that of the struct (or of the array's elements)."""
+    """The encoding of one field. `layout` is that of the struct (or of the array's elements)."""
 
     field: FieldSpec
     kind: str  # fixed, string, bytes, records, struct or array
@@ -40,7 +40,7 @@ class Step:
 
     @property
     def element_size(self) -> int:
-        """The fewest bytes that one element of the array, or the value itself, can take."""
+        """The minimum number of bytes of one element of the array, or of the value itself."""
         if self.layout is not None:
             return self.layout.size
         if self.field.element in WIDTHS:
@@ -49,12 +49,12 @@ class Step:
 
     @property
     def refuses_null(self) -> bool:
-        """Whether null, which the class allows, must be refused in this version."""
+        """Whether this version must refuse null although the class allows it."""
         return self.field.optional and not self.nullable and not self.field.lazy
 
     @property
     def size(self) -> int:
-        """The fewest bytes the whole step can take."""
+        """The minimum number of bytes of the whole step."""
         if self.kind in ("array", "bytes", "records"):
             return 1 if self.compact else 4
         return 1 if self.kind == "struct" and self.nullable else self.element_size
@@ -73,7 +73,7 @@ class Layout:
 
     @property
     def has_records(self) -> bool:
-        """Whether record batches lie in it: their bytes stay a view of the data, so it must be a memoryview."""
+        """Whether it contains record batches: their bytes stay a view of the data, so that must be a memoryview."""
         return any(step.kind == "records" or (step.layout and step.layout.has_records) for step in self.steps)
 
     @property
@@ -83,7 +83,7 @@ class Layout:
 
 @define
 class Layouts:
-    """All layouts of a message: `bodies` by version, `distinct` with each one behind those it uses."""
+    """All layouts of a message: `bodies` by version, `distinct` with each one after those it uses."""
 
     message: MessageSpec
     bodies: dict[int, Layout] = field(factory=dict)
@@ -92,7 +92,7 @@ class Layouts:
     _versions: dict[object, set[int]] = field(factory=dict)
 
     def versions_of(self, layout: Layout) -> list[int]:
-        """The versions that share a layout, in ascending order."""
+        """Return the versions that share a layout, in ascending order."""
         return sorted(self._versions[layout.struct.name, layout.version])
 
     def of(self, struct: StructSpec, version: int) -> Layout:
@@ -129,7 +129,7 @@ class Layouts:
 
 
 def layouts(message: MessageSpec) -> Layouts:
-    """Every layout of the message, all its versions included."""
+    """Return every layout of the message, for all versions."""
     found = Layouts(message)
     for version in message.versions.numbers():
         found.bodies[version] = found.of(message.body, version)

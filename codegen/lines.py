@@ -1,4 +1,4 @@
-"""Lines as the formatter leaves them: a call that is too long for one is opened, with a comma behind each argument."""
+"""Lines in the formatter's style: a call that is too long for a line gets one argument per line."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ WIDTH = 110
 
 
 def fit(name: str, arguments: Sequence[str], taken: int = 0) -> str:
-    """A call in one line if that leaves `taken` columns free for what stands around it, else opened."""
+    """Return a call in one line if that leaves `taken` columns free for the surrounding text, otherwise in several."""
     line = f"{name}({', '.join(arguments)})"
     return line if taken + len(line) <= WIDTH else opened(name, arguments)
 
 
 def opened(name: str, arguments: Sequence[str]) -> str:
-    """A call with one argument on each line."""
+    """Return a call with one argument on each line."""
     return f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + ")"
 
 
 def signature(name: str, arguments: Sequence[str], result: str) -> str:
-    """The line that begins a function."""
+    """Return the first line of a function."""
     line = f"def {name}({', '.join(arguments)}) -> {result}:"
     return line if len(line) <= WIDTH else f"def {opened(name, arguments)} -> {result}:"
 
 
 def unpack(block: Block) -> str:
-    """The lines that read a block's values, `at` moved behind them."""
+    """Return the lines that read a block's values and move `at` past them."""
     if block.codes == ("B",):
         return f"{block.expressions[0]} = data[at]\nat += 1"
     call = f"unpack_{struct_name(block.codes)}(data, at)"
@@ -41,7 +41,7 @@ def unpack(block: Block) -> str:
 
 
 def pack(block: Block) -> str:
-    """The line that writes a block's values."""
+    """Return the line that writes a block's values."""
     name = f"pack_{struct_name(block.codes)}"
     line = f"add({name}({', '.join(block.expressions)}))"
     if 4 + len(line) <= WIDTH:

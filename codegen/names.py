@@ -1,11 +1,11 @@
-"""From the schema's names to Python's: ThrottleTimeMs is throttle_time_ms, and throttleTimeMs in JSON."""
+"""Turns the schema's names into Python's: ThrottleTimeMs is throttle_time_ms, and throttleTimeMs in JSON."""
 
 from __future__ import annotations
 
 import keyword
 import re
 
-# what else a generated module knows by a capitalised name, and what every class already has
+# other capitalised names in a generated module, and the attributes of every class
 RESERVED = frozenset(
     {
         "Add",
@@ -28,18 +28,18 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def snake_case(name: str) -> str:
-    """The Python name of a field, struct or message; a keyword gets an underscore."""
+    """Return the Python name of a field, struct or message; a keyword gets an underscore."""
     snake = _WORD_START.sub("_", name).lower()
     return f"{snake}_" if keyword.iskeyword(snake) else snake
 
 
 def camel_case(name: str) -> str:
-    """The JSON name of a field: the first letter lowered, nothing else changed."""
+    """Return the JSON name of a field: the schema's name with the first letter lowered."""
     return name[0].lower() + name[1:]
 
 
 def singular(name: str, taken: frozenset[str]) -> str:
-    """What one element of a list is called: topics → topic; `_item` behind names without a plural s."""
+    """Return the name of one element of a list: topics → topic; `_item` is appended to names without a plural s."""
     one = name.removesuffix("s")
     return one if one != name and one not in taken and not keyword.iskeyword(one) else f"{name}_item"
 

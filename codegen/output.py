@@ -1,4 +1,4 @@
-"""The files that the schemas stand for, and how they compare with those on disk."""
+"""The generated files, and their comparison with those on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = '''"""Codecs of all messages, written by `python -m codegen` from `sc
 
 
 def generate(schemas: Path) -> dict[str, str]:
-    """File name → text for everything that belongs into the output folder. Raises SchemaError."""
+    """Return file name → text for all files of the output folder. Raise SchemaError."""
     env = environment()
     paths = [path for path in sorted(schemas.glob("*.json")) if not path.name.endswith(".schema.json")]
     messages = [parse_file(path) for path in paths]
@@ -28,7 +28,7 @@ def generate(schemas: Path) -> dict[str, str]:
 
 
 def _refuse_twins(messages: list[MessageSpec]) -> None:
-    """An API has one request and one response, a record type one key and one value."""
+    """Check that an API has one request and one response, a record type one key and one value."""
     known: dict[tuple[str, int], str] = {}
     for message in messages:
         if message.api_key is None:
@@ -40,7 +40,7 @@ def _refuse_twins(messages: list[MessageSpec]) -> None:
 
 
 def differences(files: dict[str, str], folder: Path) -> list[str]:
-    """One line for each file that is missing, stale or extra."""
+    """Return one line for each file that is missing, stale or extra."""
     present = {path.name for path in folder.glob("*.py")}
     missing = [f"missing: {name}" for name in sorted(files.keys() - present)]
     extra = [f"extra: {name}" for name in sorted(present - files.keys())]
@@ -53,7 +53,7 @@ def differences(files: dict[str, str], folder: Path) -> list[str]:
 
 
 def write(files: dict[str, str], folder: Path) -> int:
-    """Make the folder hold exactly these files; returns how many changed."""
+    """Make the folder contain exactly these files; return the number of changes."""
     folder.mkdir(exist_ok=True)
     changed = differences(files, folder)
     for line in changed:

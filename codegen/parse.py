@@ -1,4 +1,4 @@
-"""Reads a schema file into `codegen.spec` objects and refuses what cannot be, naming file, field and reason.
+"""Reads a schema file into `codegen.spec` objects and refuses invalid schemas with file, field and reason.
 
 A schema is data that people edit, so nothing is guessed: an unknown key, a version range that cannot be, a tag
 twice, a default that does not fit its type are errors of the file, not of the generator.
@@ -33,7 +33,7 @@ _MAX_TAG = 2**31 - 1
 
 
 def parse_file(path: Path) -> MessageSpec:
-    """Read one schema. Raises SchemaError."""
+    """Read one schema. Raise SchemaError."""
     try:
         values = json.loads(path.read_text("utf-8"), object_pairs_hook=_no_key_twice)
     except ValueError as exc:
@@ -86,7 +86,7 @@ def _parse_message(facts: Facts) -> MessageSpec:
 
 @define
 class _Structs:
-    """The structs of one message; `known` has each behind those that it contains."""
+    """The structs of one message; `known` has each after those that it contains."""
 
     versions: Versions
     flexible: Versions
@@ -135,7 +135,7 @@ class _Structs:
         )
 
     def struct_of(self, facts: Facts, kind: _Type, versions: Versions) -> StructSpec | None:
-        """The struct that the field is made of: its own fields, or a common struct; None for a scalar."""
+        """Return the struct of the field: its own fields, or a common struct; None for a scalar."""
         name, own = kind.element, "fields" in facts.values
         if name in SCALARS:
             if own:

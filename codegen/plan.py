@@ -1,8 +1,8 @@
-"""From steps to blocks: which neighbours share one `struct.Struct`, and what follows each of them.
+"""Turns steps into blocks: adjacent values that share one `struct.Struct`, and the step after each block.
 
 A block is one unpack (or pack) of adjacent fixed-width values and then at most one field of variable length. The
 length of that field, where it has a fixed width, is the last value of the block: reading an error code and the
-array behind it costs one call. Decided here, so that the templates only lay out lines.
+array after it costs one call. Decided here, so that the templates only lay out lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CODE_NAMES = {
     "16s": "uuid",
 }
 _CODE_SIZES = {"B": 1, **{code: WIDTHS[element] for element, code in CODES.items()}}
-_LOCALS = frozenset(  # what the functions call otherwise
+_LOCALS = frozenset(  # names that the functions use for something else
     {
         "message",
         "data",
@@ -62,8 +62,8 @@ class Block:
     """Adjacent values, and what follows them."""
 
     values: tuple[Value, ...]
-    step: Step | None = None  # the field of variable length behind the values
-    tags: bool = False  # the tag section behind the values
+    step: Step | None = None  # the field of variable length after the values
+    tags: bool = False  # the tag section after the values
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class Block:
 
 
 def read_blocks(layout: Layout) -> list[Block]:
-    """The blocks in which a layout is read, the tag section as the last one."""
+    """Return the blocks in which a layout is read, the tag section last."""
     blocks: list[Block] = []
     values: list[Value] = []
     for step in layout.steps:
@@ -97,7 +97,7 @@ def read_blocks(layout: Layout) -> list[Block]:
 
 
 def read_block(step: Step) -> Block:
-    """The one block in which a tagged field's value is read."""
+    """Return the block in which a tagged field's value is read."""
     return (
         Block((Value("value", CODES[step.field.element]),))
         if step.kind == "fixed"
@@ -106,7 +106,7 @@ def read_block(step: Step) -> Block:
 
 
 def write_blocks(layout: Layout) -> list[Block]:
-    """The blocks in which a layout is written; a value that depends on null or is compact is not packed along."""
+    """Return the blocks in which a layout is written; nullable and compact values are not packed with others."""
     blocks: list[Block] = []
     values: list[Value] = []
     for step in layout.steps:
@@ -123,7 +123,7 @@ def write_blocks(layout: Layout) -> list[Block]:
 
 
 def length_code(step: Step) -> str:
-    """The struct code of the length in front of the field."""
+    """Return the struct code of the length before the field."""
     return "B" if step.compact else "h" if step.kind == "string" else "i"
 
 
@@ -132,12 +132,12 @@ def length_name(step: Step) -> str:
 
 
 def local(spec: FieldSpec) -> str:
-    """The local variable that carries a field."""
+    """Return the local variable of a field."""
     return f"{spec.python_name}_" if spec.python_name in _LOCALS else spec.python_name
 
 
 def element(spec: FieldSpec) -> str:
-    """The local variable that carries one element of an array."""
+    """Return the local variable of one element of an array."""
     return singular(spec.python_name, _LOCALS)
 
 

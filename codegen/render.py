@@ -1,4 +1,4 @@
-"""Turns messages into the text of their modules. Templates mirror the output; every choice is made before them."""
+"""Renders messages as Python modules. The templates mirror the output and contain no decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codegen.layout import CODES, Layout, Layouts, Step, layouts
 from codegen.names import natural_order, snake_case
 from codegen.spec import MessageSpec
 
-# what a module may need of kclient.protocol.primitives
+# names that a module may import from kclient.protocol.primitives
 _PRIMITIVES = frozenset(
     {"BYTES", "ZERO_UUID", "Add", "Buffer", "Codec", "Malformed", "Unwritable", "Uuid", "compact_length"}
     | {
@@ -44,7 +44,7 @@ class Pair:
 
 @frozen
 class TagPair:
-    """A read and a write function for the value of one tagged field that is not simply a struct."""
+    """A read and a write function for the value of one tagged field, unless that is a struct."""
 
     step: Step
     name: str
@@ -52,7 +52,7 @@ class TagPair:
 
 @frozen
 class Names:
-    """How the functions of one message are called."""
+    """The names of one message's functions."""
 
     message: MessageSpec
 
@@ -60,7 +60,7 @@ class Names:
         return f"{self._prefix(layout)}v{layout.version}"
 
     def of_tag(self, step: Step, owner: Layout) -> str:
-        """The pair for a tagged field's value: that of its struct, or one of its own."""
+        """Return the pair for a tagged field's value: that of its struct, or its own."""
         if step.kind == "struct" and not step.nullable and step.layout is not None:
             return self.of(step.layout)
         return f"{self._prefix(owner)}{step.field.python_name}_tag_v{owner.version}"
@@ -70,7 +70,7 @@ class Names:
 
 
 def environment() -> Environment:
-    """The templates with everything they call."""
+    """Return the templates with the functions that they call."""
     env = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         undefined=StrictUndefined,
@@ -97,17 +97,17 @@ def environment() -> Environment:
 
 
 def render_index(env: Environment, messages: Sequence[MessageSpec]) -> str:
-    """The table of all messages, which is all that most of the client needs to import."""
+    """Return the table of all messages; most of the client imports only this."""
     return env.get_template("index.py.j2").render(messages=messages)
 
 
 def render_error_codes(env: Environment, errors: Sequence[ErrorSpec]) -> str:
-    """The table of error codes and a constant for each."""
+    """Return the table of error codes and a constant for each."""
     return env.get_template("error_codes.py.j2").render(errors=errors)
 
 
 def render_message(env: Environment, message: MessageSpec) -> str:
-    """The module of one message."""
+    """Return the module of one message."""
     found, names = layouts(message), Names(message)
     pairs = [pair for layout in found.distinct for pair in _pairs(layout, names, found.versions_of(layout))]
     classes = env.get_template("classes.py.j2").render(message=message)
@@ -126,20 +126,20 @@ def render_message(env: Environment, message: MessageSpec) -> str:
 
 
 def _bases(message: MessageSpec) -> list[str]:
-    """What the module needs of kclient.protocol.message."""
+    """Return the names that the module imports from kclient.protocol.message."""
     fields = ["Field"] if any(struct.fields for struct in message.structs) else []
     structs = ["Struct"] if len(message.structs) > 1 else []
     return [*fields, "Message", *structs, *_hiding(message, "hidden")]
 
 
 def _hiding(message: MessageSpec, name: str) -> list[str]:
-    """A name that the module needs if a field of it is sensitive."""
+    """Return a name that the module needs if one of its fields is sensitive."""
     sensitive = any(spec.sensitive for struct in message.structs for spec in struct.fields)
     return [name] if sensitive else []
 
 
 def _pairs(layout: Layout, names: Names, versions: list[int]) -> list[Pair | TagPair]:
-    """The pairs for the tagged values of a layout, then the one for the layout itself."""
+    """Yield the pairs for the tagged values of a layout, then the pair of the layout itself."""
     tagged = [step for step in layout.tagged if step.kind != "struct" or step.nullable]
     return [
         *(TagPair(step, names.of_tag(step, layout)) for step in tagged),
@@ -148,7 +148,7 @@ def _pairs(layout: Layout, names: Names, versions: list[int]) -> list[Pair | Tag
 
 
 def _in_words(versions: list[int]) -> str:
-    """Ascending versions as ranges: 4–6, 9."""
+    """Return ascending versions as ranges: 4–6, 9."""
     text = ""
     for version in versions:
         if version - 1 not in versions:
@@ -162,7 +162,7 @@ def _bound_structs(found: Layouts, words: frozenset[str]) -> list[tuple[str, str
     """(name, format, method) of every bound pack and unpack that the functions use."""
     blocks = [block for layout in found.distinct for block in _blocks(layout)]
     formats = {plan.struct_name(block.codes): ">" + "".join(block.codes) for block in blocks if block.values}
-    formats |= {"i2": ">h", "i4": ">i", "uuid": ">16s"}  # lengths and array elements, written by themselves
+    formats |= {"i2": ">h", "i4": ">i", "uuid": ">16s"}  # lengths and array elements, written separately
     return [
         (f"{verb}_{name}", formats[name], method)
         for verb, method in (("pack", "pack"), ("unpack", "unpack_from"))

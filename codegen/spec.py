@@ -1,4 +1,4 @@
-"""What a schema says, as frozen objects: messages, structs, fields, with version ranges as intervals.
+"""A parsed schema as frozen objects: messages, structs, fields, with version ranges as intervals.
 
 Ranges are those of the file, except that every one ends with the message: `"3+"` of a message whose versions
 are 0–9 is the interval 3–9. `codegen.parse` makes these objects and refuses what does not hold together.
@@ -19,7 +19,7 @@ Scalar = int | float | bool | str | bytes
 
 @frozen
 class StructSpec:
-    """A named group of fields; `versions` are those in which it can occur."""
+    """A named group of fields; `versions` are the versions that contain it."""
 
     name: str
     versions: Versions
@@ -62,20 +62,20 @@ class FieldSpec:
 
     @property
     def lazy(self) -> bool:
-        """A tagged struct that cannot be null: None stands for "at its defaults", which is not written."""
+        """Whether None stands for a struct with default values, which is not written: a tagged, non-nullable struct."""
         return (
             self.struct is not None and not self.array and not self.nullable and self.tagged == self.versions
         )
 
     @property
     def optional(self) -> bool:
-        """Whether the Python type has None, which in some versions may not be written."""
+        """Whether the Python type includes None, which some versions cannot encode."""
         return bool(self.nullable) or self.default_is_null or self.lazy
 
 
 @frozen
 class MessageSpec:
-    """One schema file. `structs` holds every struct, each behind those it contains."""
+    """One schema file. `structs` holds every struct, each after those it contains."""
 
     file: str
     name: str

@@ -1,4 +1,4 @@
-"""What stands beside the functions: docstrings, the rows of FIELDS, the line in the index."""
+"""Parts of a module besides its functions: docstrings, the rows of FIELDS, the line in the index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen.versions import Versions
 
 
 def docstring(struct: StructSpec, message: MessageSpec) -> str:
-    """A class's docstring: what it is, then its attributes as far as the schema describes them."""
+    """Return a class's docstring: the description, then the attributes that the schema describes."""
     lines = wrap(_about(struct, message), WIDTH - 7)
     described = [spec for spec in struct.fields if spec.about]
     if described:
@@ -29,7 +29,7 @@ def _about(struct: StructSpec, message: MessageSpec) -> str:
 
 
 def field_table(struct: StructSpec) -> str:
-    """The assignment of a struct's FIELDS; a tuple of one stays on its line, as the formatter wants it."""
+    """Return the assignment of a struct's FIELDS; a tuple of one stays on one line, as the formatter requires."""
     rows = [f"{_field_row(spec)}," for spec in struct.fields]
     line = f"{struct.name}.FIELDS = ({' '.join(rows)})"
     if len(rows) < 2 and len(line) <= WIDTH and "\n" not in line:
@@ -54,7 +54,7 @@ def _field_row(spec: FieldSpec) -> str:
 
 
 def index_row(message: MessageSpec) -> str:
-    """The message's line in the index."""
+    """Return the message's line in the index."""
     since = message.flexible.lowest if message.flexible else None
     numbers = (message.api_key, message.versions.lowest, message.versions.highest, since)
     row = [f'"{message.module}"', f'"{message.type}"', *map(str, numbers)]

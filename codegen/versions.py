@@ -42,7 +42,7 @@ NONE = Versions(0, -1)
 
 
 def parse_versions(text: object) -> Versions:
-    """Read a range; ValueError says why it cannot be one."""
+    """Parse a range. Raise ValueError if it is invalid."""
     if text == "none":
         return NONE
     match = _RANGE.fullmatch(text) if isinstance(text, str) else None

@@ -1,16 +1,16 @@
-"""From a user's thread into the event loop and back.
+"""Runs calls of a user's thread on the event loop, and user callbacks on that thread.
 
     user's thread                         loop thread
     run(function) ──────────────────────▶ a task awaits function()
     waits on its inbox ◀── user call ──── await call_user(f): f must run on the user's thread
-    runs f, sends what came of it ──────▶ the task goes on
+    runs f, sends the outcome ──────────▶ the task continues
     waits on its inbox ◀── outcome ────── the task has ended
     returns or raises
 
-One loop thread per process serves all consumers: `join` takes part in it, `leave` gives it up, `abandon` leaves for a
-consumer that nobody closed, and the last one ends the thread. A thread that runs `f` may call `run` again: that is
-another task with another inbox, in the context of the first. Whatever interrupts the waiting thread
-(KeyboardInterrupt) cancels the task, and goes on when the task has ended.
+One loop thread per process serves all consumers: `join` adds a user of the thread, `leave` removes it, `abandon`
+removes a consumer that was garbage-collected without `close()`. The thread ends with its last user. A thread that runs
+`f` may call `run` again: that is another task with another inbox, in the context of the first. An interrupt of the
+waiting thread (KeyboardInterrupt) cancels the task, and is raised again after the task has ended.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ ENDING_SECONDS: Final = 5.0
 
 @attrs.define(eq=False)
 class _UserCall:
-    """A function that the loop wants to have run by the thread that waits."""
+    """A function that the loop passes to the waiting thread."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    came_of_it: asyncio.Future[_Outcome]
+    outcome_future: asyncio.Future[_Outcome]
     context: Context
 
 
 @attrs.define(eq=False)
 class _Outcome:
-    """How a task ended, or a function of the user's."""
+    """The result or the error of a task or a user function."""
 
     result: Any = None
     error: BaseException | None = None
 
     def unwrap(self) -> Any:
-        """Give back the result, or raise the error."""
+        """Return the result, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.result
@@ -64,20 +64,20 @@ class _Outcome:
 
 _Inbox = queue.SimpleQueue[_UserCall | _Outcome]
 _inbox: ContextVar[_Inbox] = ContextVar("inbox")
-"""On the loop: where the thread waits that made the call."""
+"""On the loop: the inbox of the thread that made the call."""
 _outer: ContextVar[Context | None] = ContextVar("outer", default=None)
 """On the thread: the context of the task whose function runs here."""
 
 
 async def call_user(function: Callable[..., Any], *args: Any) -> Any:
-    """On the loop, inside of `run`: have the waiting thread run a function, and give back its result."""
-    came_of_it: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
-    _inbox.get().put(_UserCall(function, args, came_of_it, copy_context()))
-    return (await came_of_it).unwrap()
+    """On the loop, inside `run`: run a function on the waiting thread, and return its result."""
+    outcome_future: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
+    _inbox.get().put(_UserCall(function, args, outcome_future, copy_context()))
+    return (await outcome_future).unwrap()
 
 
 class LoopThread:
-    """An event loop on a thread of its own."""
+    """An event loop on a separate thread."""
 
     _of_process: ClassVar[tuple[int, LoopThread] | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -92,9 +92,9 @@ class LoopThread:
 
     @classmethod
     def join(cls, user: object) -> LoopThread:
-        """The process's loop thread, started if there is none; a forked child does not inherit its parent's.
+        """Return the process's loop thread; start it if there is none. A forked child does not inherit its parent's.
 
-        Joining twice is joining once, for an interrupt may make it look as if the first time had failed.
+        Joining twice has the same effect as once: after an interrupt the caller may repeat a join that succeeded.
         """
         with cls._lock:
             found = cls._of_process
@@ -105,7 +105,7 @@ class LoopThread:
 
     @classmethod
     def _started(cls) -> Self:
-        """A new one. An interrupt while the thread starts ends it again, for nobody would know of it."""
+        """Return a new, started thread. An interrupt during the start ends it, because no caller would own it."""
         new = cls()
         try:
             new._thread.start()
@@ -115,7 +115,7 @@ class LoopThread:
         return new
 
     def leave(self, user: object) -> None:
-        """Take no part any more; the last one to leave ends the thread."""
+        """Remove a user; the last one to leave ends the thread."""
         with self._lock:
             self._users.pop(user, None)
             if self._users or LoopThread._of_process != (os.getpid(), self):
@@ -126,7 +126,7 @@ class LoopThread:
             self._thread.join(ENDING_SECONDS)
 
     def abandon(self, user: object, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `end` on the loop, then leave. Waits for nothing and takes no lock: garbage is collected anywhere."""
+        """Run `end` on the loop, then leave. Neither wait nor take a lock: garbage collection may run on any thread."""
 
         def begin() -> None:
             task = self._users[user] = self.loop.create_task(end())
@@ -137,39 +137,39 @@ class LoopThread:
 
     def _work(self) -> None:
         asyncio.set_event_loop(self.loop)
-        life = self.loop.create_task(self._live())
+        main = self.loop.create_task(self._run_until_over())
         try:
-            while not life.done():
-                # The handler of the line that is logged about this may be what exits.
+            while not main.done():
+                # The log handler that gets the line about this may itself be what exits.
                 with suppress(SystemExit, KeyboardInterrupt):
-                    self._run_until(life)
+                    self._run_until(main)
         finally:
             self.loop.close()
 
-    def _run_until(self, life: asyncio.Task[None]) -> None:
-        """Run the loop. asyncio lets sys.exit() out of it, which is to end the task that calls it and nothing else."""
+    def _run_until(self, main: asyncio.Task[None]) -> None:
+        """Run the loop. asyncio lets SystemExit out of it, which must end only the task that raised it."""
         try:
-            self.loop.run_until_complete(life)
+            self.loop.run_until_complete(main)
         except (SystemExit, KeyboardInterrupt) as exc:
             log.error(
                 "something that kclient calls on its own thread, such as a log handler, raised %s; the consumers of "
-                "this process go on. Exit from your own thread instead; the traceback says where this comes from",
+                "this process continue. Exit from your own thread instead; the traceback says where this comes from",
                 type(exc).__name__,
                 exc_info=exc,
             )
 
-    async def _live(self) -> None:
+    async def _run_until_over(self) -> None:
         await self._over.wait()
         await _finish(ENDING_SECONDS / 2)
 
     # --- calls
 
     def run(self, function: Callable[[], Any]) -> Any:
-        """Call `function` on the loop, await what it returns, give that back; serve the loop's user calls meanwhile."""
+        """Call `function` on the loop and return its awaited result. Run the loop's user calls in the meantime."""
         if threading.current_thread() is self._thread:
             raise UsageError(
-                "A Consumer was called on kclient's own thread, where nobody may wait. An assignor runs there: "
-                "it does not call a consumer. Do that from a listener, which runs on your own thread."
+                "A Consumer was called on kclient's own thread, which must not block. An assignor runs there: "
+                "it must not call a consumer. Use a listener, which runs on your own thread."
             )
         call = _Call(function)
         try:
@@ -181,7 +181,7 @@ class LoopThread:
         return outcome.unwrap()
 
     def _end(self, call: _Call) -> None:
-        """The waiting thread was interrupted: cancel the call and see it end, whatever interrupts that."""
+        """Cancel the call of an interrupted thread and wait until it has ended, despite further interrupts."""
         interrupted = True
         while interrupted:
             try:
@@ -202,14 +202,14 @@ class _Call:
         self._cancelled = False
 
     def start(self) -> None:
-        """Begin, unless cancelled already; the outcome goes to the inbox."""
+        """Start the task, unless it is cancelled already; its outcome goes to the inbox."""
         if self._cancelled:
             return
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._report)
 
     def cancel(self) -> None:
-        """End the task; say so again if it has ended, for the interrupt may have swallowed its outcome."""
+        """Cancel the task. If it has ended, send an outcome again: the interrupt may have dropped the first one."""
         self._cancelled = True
         if self._task is None or self._task.done():
             self._inbox.put(_Outcome())
@@ -229,25 +229,24 @@ class _Call:
         self._inbox.put(_Outcome(None if error is not None else task.result(), error))
 
     def serve(self, loop: asyncio.AbstractEventLoop) -> _Outcome:
-        """Run what the loop asks for until the outcome comes."""
+        """Run the user calls of the loop until the outcome arrives."""
         while True:
             item = self._inbox.get()
             if isinstance(item, _Outcome):
                 return item
-            came_of_it = _run_here(item)
-            loop.call_soon_threadsafe(_settle, item.came_of_it, came_of_it)
+            loop.call_soon_threadsafe(_settle, item.outcome_future, _run_here(item))
 
     def drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait, within limits, until the cancelled task has ended; what it still asks for is not run."""
+        """Wait for ENDING_SECONDS at most until the cancelled task has ended; its user calls are cancelled."""
         try:
             while not isinstance(item := self._inbox.get(timeout=ENDING_SECONDS), _Outcome):
-                loop.call_soon_threadsafe(item.came_of_it.cancel)
+                loop.call_soon_threadsafe(item.outcome_future.cancel)
         except queue.Empty:
             log.warning("a call that was interrupted has not ended within %g s", ENDING_SECONDS)
 
 
 class LoopThreadRunner:
-    """`run` and `close` of asyncio.Runner, for a caller whose own loop runs already: a notebook."""
+    """`run` and `close` of asyncio.Runner, for a caller whose own loop is running: a notebook."""
 
     def __init__(self) -> None:
         self._thread = LoopThread.join(self)
@@ -266,7 +265,7 @@ Runner: TypeAlias = asyncio.Runner | LoopThreadRunner
 
 
 def new_runner() -> Runner:
-    """A loop for blocking calls from this thread. It leaves a loop that the thread has alone."""
+    """Return a runner for blocking calls from this thread, which does not touch a running loop of the thread."""
     return (
         LoopThreadRunner()
         if running_loop() is not None
@@ -275,7 +274,7 @@ def new_runner() -> Runner:
 
 
 def run_blocking(step: Coroutine[Any, Any, T]) -> T:
-    """asyncio.run(), also where a loop runs already."""
+    """Run a coroutine like asyncio.run(), even if this thread has a running loop."""
     with closing(new_runner()) as runner:
         return runner.run(step)
 
@@ -284,19 +283,19 @@ def _run_here(call: _UserCall) -> _Outcome:
     before = _outer.set(call.context)
     try:
         return _Outcome(call.function(*call.args))
-    except Exception as exc:  # noqa: BLE001 – goes back to who asked
+    except Exception as exc:  # noqa: BLE001 – is raised in the task that waits for it
         return _Outcome(error=exc)
     finally:
         _outer.reset(before)
 
 
-def _settle(came_of_it: asyncio.Future[_Outcome], outcome: _Outcome) -> None:
-    if not came_of_it.done():
-        came_of_it.set_result(outcome)
+def _settle(outcome_future: asyncio.Future[_Outcome], outcome: _Outcome) -> None:
+    if not outcome_future.done():
+        outcome_future.set_result(outcome)
 
 
 async def _finish(seconds: float) -> None:
-    """The loop is about to end: what an interrupted close has left gets time to end by itself, then it is cancelled."""
+    """Before the loop ends, give tasks of an interrupted close `seconds` to finish, then cancel them."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     if left:
         _, late = await asyncio.wait(left, timeout=seconds)
@@ -307,7 +306,7 @@ async def _finish(seconds: float) -> None:
 
 
 def _forget_parent() -> None:
-    """In a forked child: the parent's loop thread is not here, and its lock may be held by a thread that is not."""
+    """In a forked child, drop the parent's loop thread, which is not running here, and its lock, which may be held."""
     LoopThread._of_process = None
     LoopThread._lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""The consumer behind a Consumer: it lives on the loop thread; what is the user's runs on the thread that waits."""
+"""The AsyncConsumer inside a Consumer: it runs on the loop thread, user code runs on the waiting thread."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Listeners = weakref.WeakKeyDictionary["LentListener", RebalanceListener]
 
 
 class LentListener:
-    """The user's listener as the session knows it, with the methods that it has.
+    """A weak proxy of the user's listener, with the methods that the listener has.
 
-    A listener often refers to its Consumer, and the loop thread to the session. So the Consumer keeps the listener, as
-    long as the session keeps this: else its own listener would hold on to a Consumer that everybody has forgotten.
+    A listener often refers to its Consumer, and the loop thread refers to the ConsumerCore. So the Consumer holds the
+    listener, and the core only this proxy: otherwise an unreferenced Consumer could not be garbage-collected.
     """
 
     def __init__(self, listeners: Listeners, listener: RebalanceListener) -> None:
@@ -33,15 +33,15 @@ class LentListener:
     def __getattr__(self, name: str) -> Any:
         listeners = self._listeners()
         if listeners is None:
-            raise AttributeError(name)  # the Consumer is gone, and with it whom to tell
+            raise AttributeError(name)  # the Consumer and its listener were garbage-collected
         return getattr(listeners[self], name)
 
 
 class OnLoop(AsyncConsumer):
-    """AsyncConsumer, as a thread uses it through a bridge.
+    """AsyncConsumer for a thread that calls it through a bridge.
 
-    `received` says whether that thread has got what its last poll returned. A signal may raise in it just before: the
-    records are taken back by the next call then, whatever it is, and come again.
+    `received` is False while the thread has not received the records of its last poll. If a signal handler raises just
+    before that, the next call returns the records to the buffer, and they are delivered again.
     """
 
     received = True
@@ -52,8 +52,8 @@ class OnLoop(AsyncConsumer):
 
     @staticmethod
     async def _decode(task: DecodeTask) -> None:
-        """Deserializers run on the thread that waits. Without them nothing is the user's, and the way there and back
-        finds cold caches.
+        """Run deserializers on the waiting thread. Without deserializers decode on the loop: two thread switches would
+        cost more than they gain.
         """
         if task.runs_user_code:
             await call_user(task.decode)
@@ -80,7 +80,7 @@ class OnLoop(AsyncConsumer):
         return records
 
     def discard(self) -> None:
-        """Close the user's objects: the consumer that they are for cannot be made."""
+        """Close the user's objects, because the consumer cannot be created."""
         discard(self._core.config)
 
     @property
@@ -90,7 +90,7 @@ class OnLoop(AsyncConsumer):
 
     @property
     def delivered(self) -> DeliveredRecords:
-        """What the application has in hand."""
+        """The records that were delivered to the application."""
         return self._core.delivered
 
     async def refill(self) -> None:
@@ -98,14 +98,14 @@ class OnLoop(AsyncConsumer):
         await self._poll_for_iteration()
 
     async def end(self, timeout: float = CLOSE_SECONDS, *, clean: bool, leave: bool | None = None) -> None:
-        """Close; the thread knows whether what is in hand was processed."""
+        """Close. `clean` says whether the delivered records were processed."""
         await self._close(timeout, clean=clean, leave=leave)
 
     async def end_subscription(self, *, clean: bool) -> None:
-        """Unsubscribe; the thread knows whether what is in hand was processed."""
+        """Unsubscribe. `clean` says whether the delivered records were processed."""
         await close.unsubscribe(self._open(), clean=clean)
 
     async def abandon(self) -> None:
-        """End everything for a Consumer that the garbage collector found."""
+        """Close a Consumer that was garbage-collected."""
         self.closed = True
         await close.abandon(self._core)

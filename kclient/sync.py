@@ -1,9 +1,9 @@
 """Consumer: the calls of AsyncConsumer for threads.
 
-Heartbeats, fetching and the group flow live on a loop thread that all consumers of the process share; slow user code
-never stops them. Listeners, commit callbacks and deserializers run on the thread that called, and may call the consumer
-again; records that need no deserializer are cut out of their batches on the loop, in slices. One thread is inside a
-consumer at a time; only `wakeup` may come from any.
+Heartbeats, fetching and group membership run on a loop thread that all consumers of the process share; slow user code
+never blocks them. Listeners, commit callbacks and deserializers run on the calling thread, and may call the consumer
+again; without deserializers, records are decoded on the loop, in slices. Only one thread at a time may use a
+consumer; `wakeup` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Consumer:
 
     `topics` are subscribed to, which needs `group_id`. Settings are Kafka's own keys in snake_case, as keyword
     arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`):
-    `kclient.load(settings).explain()` lists them all, docs/configuration.md explains kclient's own. `listener` is told
-    about rebalances, by plain functions. Nothing is sent before the first call that needs a broker.
+    `kclient.load(settings).explain()` lists them all, docs/configuration.md explains kclient's own. The methods of
+    `listener`, plain functions, are called in rebalances. Nothing is sent before the first call that needs a broker.
 
     An offset is committed only after the record was returned and the application asked for the next one, committed
     explicitly, or closed cleanly. What was in hand is not committed by a close while an exception is handled, nor by
@@ -436,7 +436,7 @@ class ThreadProcessing:
 
 
 def _refuse_coroutines(whose: str, names: Sequence[str]) -> None:
-    """Raise ConfigError for coroutine functions, which nobody would await on the user's thread."""
+    """Raise ConfigError for coroutine functions, because a Consumer cannot await them."""
     if names:
         raise ConfigError(
             f"{whose} {' and '.join(names)} are coroutine functions, and a Consumer calls plain ones: they run on your "

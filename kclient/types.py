@@ -138,8 +138,8 @@ class GroupMetadata:
 class DeadLetter:
     """A record that could not be decoded, as a dead-letter sink gets it: its bytes, and where it came from.
 
-    `headers` are those of the record and behind them `kclient.error.topic`, `.partition`, `.offset`, `.timestamp`,
-    `.part` (key or value), `.class` and `.message` (of what the deserializer raised). `timestamp` is in ms since 1970.
+    `headers` are those of the record, followed by `kclient.error.topic`, `.partition`, `.offset`, `.timestamp`,
+    `.part` (key or value), `.class` and `.message` (of the deserializer's exception). `timestamp` is in ms since 1970.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""The wire: messages by name and version, as objects, as bytes and as JSON.
+"""The Kafka protocol: messages by name and version, as objects, as bytes and as JSON.
 
 from kclient import protocol
 request = protocol.from_json("MetadataRequest", 12, {"topics": None})
@@ -27,17 +27,17 @@ __all__ = [
 
 
 def decode(name: str, version: int, data: Buffer) -> Message:
-    """The message that `data` is, without size and header, from its first byte to its last.
+    """Decode a message without size and header, which must take all bytes of `data`.
 
-    Raises ProtocolDecodeError, also for bytes behind the message.
+    Raise ProtocolDecodeError, also for bytes after the message.
     """
     message, end = read_message(name, version, data)
     if end != len(data):
-        text = f"{name} version {version} cannot be read: {len(data) - end} bytes behind it"
+        text = f"{name} version {version} cannot be read: {len(data) - end} bytes after it"
         raise ProtocolDecodeError(text, message=name, version=version, field="", offset=end)
     return message
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The message's bytes, without size and header. Raises ProtocolEncodeError."""
+    """Encode a message, without size and header. Raise ProtocolEncodeError."""
     return b"".join(write_message(message, version))

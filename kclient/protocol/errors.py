@@ -1,7 +1,7 @@
-"""The error codes of the wire: an int in every message, a name and a treatment here.
+"""The error codes of the protocol: constants, and the properties of each code.
 
-On the wire layer codes stay ints and are compared with the constants of this module (`NOT_LEADER_OR_FOLLOWER`);
-`error(code)` tells the rest. Constants and table come from `schemas/errors.tsv`.
+Messages hold codes as ints, which are compared with the constants of this module (`NOT_LEADER_OR_FOLLOWER`);
+`error(code)` returns name and properties. Constants and table come from `schemas/errors.tsv`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kclient.generated.error_codes import TABLE
 class ErrorCode:
     """One error code, as Java's client classifies it.
 
-    `retriable`: trying again may help. `invalid_metadata`: fetch new metadata first. `refresh_retriable`: Java's
+    `retriable`: a retry may succeed. `invalid_metadata`: fetch new metadata first. `refresh_retriable`: Java's
     RefreshRetriableException.
     """
 
@@ -31,5 +31,5 @@ _ERRORS = {row[0]: ErrorCode(*row) for row in TABLE}
 
 
 def error(code: int) -> ErrorCode:
-    """What a code means; one that is unknown here is UNKNOWN_SERVER_ERROR with its number kept."""
+    """Return the properties of a code; an unknown code gets the name UNKNOWN_SERVER_ERROR and keeps its number."""
     return _ERRORS.get(code) or ErrorCode(code, "UNKNOWN_SERVER_ERROR", False, False, False)

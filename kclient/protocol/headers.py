@@ -1,8 +1,8 @@
-"""Headers: which version goes with which request, and whole request frames.
+"""Request and response headers: their versions, and whole request frames.
 
-A response header never says its own version, so both sides derive it from the API and the version of the request.
-ApiVersions responses have header 0 at every version: a client must be able to read them before it knows what the
-broker speaks.
+A response header does not contain its version, so both sides derive it from the API and the version of the request.
+ApiVersions responses have header 0 in every version: a client must be able to read them before it knows which
+versions the broker supports.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _pack_size = Struct(">i").pack
 
 
 def request_header_version(api_key: int, version: int) -> int:
-    """2 for flexible versions of the request, 1 before. KeyError for an unknown API."""
+    """Return 2 for flexible versions of the request, otherwise 1. Raise KeyError for an unknown API."""
     return 2 if _flexible(request_name(api_key), version) else 1
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """1 for flexible versions of the response, 0 before and for ApiVersions. KeyError for an unknown API."""
+    """Return 1 for flexible versions, otherwise 0; always 0 for ApiVersions. Raise KeyError for an unknown API."""
     return 1 if api_key != API_VERSIONS and _flexible(response_name(api_key), version) else 0
 
 
 def request_frame(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> list[bytes | memoryview]:
-    """A request as it goes over the wire: int32 size, header, the body's parts.
+    """Return the parts of a request frame: int32 size, header, the parts of the body.
 
-    Raises ProtocolEncodeError.
+    Raise ProtocolEncodeError.
     """
     api_key = message.API_KEY
     if api_key is None:
-        raise InternalError(f"{message.NAME} is no request")
+        raise InternalError(f"{message.NAME} is not a request")
     header = RequestHeader(
         request_api_key=api_key,
         request_api_version=version,
@@ -52,9 +52,9 @@ def request_frame(
 
 
 def read_response_header(api_key: int, version: int, frame: Buffer) -> tuple[int, int]:
-    """The correlation id of a response frame (without its size) and the offset of the body.
+    """Return the correlation id of a response frame (without its size) and the offset of the body.
 
-    Raises ProtocolDecodeError.
+    Raise ProtocolDecodeError.
     """
     header, offset = read_message("ResponseHeader", response_header_version(api_key, version), frame)
     if not isinstance(header, ResponseHeader):

@@ -1,10 +1,10 @@
-"""Messages as JSON, in the shape that Kafka's own tools print.
+"""Messages as JSON, in the format of Kafka's own tools.
 
-* Keys are the schema's names with the first letter lowered; only fields of the version are there, and a tagged
-  field that is at its default is left out.
+* Keys are the schema's names with the first letter lowered; only fields of the version are present, and a tagged
+  field with its default value is left out.
 * `bytes` are base64, a uuid is URL-safe base64 without padding, int64 values are plain numbers.
-* A records field shows its size as `<name>SizeInBytes`, or `<name>: null`. The bytes themselves travel beside the
-  JSON, as do unknown tags: see `records_of` and `unknown_tags_of`, and the keywords of `from_json`.
+* A records field shows its size as `<name>SizeInBytes`, or `<name>: null`. The bytes are passed separately,
+  as are unknown tags: see `records_of` and `unknown_tags_of`, and the keywords of `from_json`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UnknownTags = Mapping[str, Mapping[int, bytes]]
 
 
 def to_json(message: Message, version: int) -> Json:
-    """The fields of the message that `version` has. Raises ProtocolEncodeError for a version that it has not."""
+    """Return the fields of the message in `version`. Raise ProtocolEncodeError for a version that it does not have."""
     check_version(type(message), version)
     return _struct_to_json(message, version)
 
@@ -70,14 +70,14 @@ def _element_to_json(one: Any, field: Field, version: int) -> Any:
 
 
 def records_of(message: Message) -> list[bytes | None]:
-    """The bytes of the message's records fields, in wire order."""
+    """Return the bytes of the message's records fields, in wire order."""
     fields = ((struct, field) for _, struct in _walk(message, "") for field in type(struct).FIELDS)
     held = [getattr(struct, field.name) for struct, field in fields if field.wire_type == "records"]
     return [None if one is None else bytes(one) for one in held]
 
 
 def unknown_tags_of(message: Message) -> dict[str, dict[int, bytes]]:
-    """The message's unknown tags by the path of the struct that holds them."""
+    """Return the message's unknown tags by the path of the struct that holds them."""
     return {path: dict(struct.unknown_tags) for path, struct in _walk(message, "") if struct.unknown_tags}
 
 
@@ -89,10 +89,10 @@ def from_json(
     records: Sequence[bytes | None] | None = None,
     unknown_tags: UnknownTags | None = None,
 ) -> Message:
-    """The message that `to_json` would show as `fields`; a field that is not there gets its default.
+    """Return the message for JSON in the format of `to_json`; a missing field gets its default.
 
-    `records` are the bytes of the records fields in wire order, `unknown_tags` maps paths to tags. Raises
-    ProtocolEncodeError for a version or a key that is not there and for a value that does not fit its type.
+    `records` are the bytes of the records fields in wire order, `unknown_tags` maps paths to tags. Raise
+    ProtocolEncodeError for an unknown version or key and for a value that does not fit its type.
     """
     kind = message_class(name)
     check_version(kind, version)
@@ -100,12 +100,12 @@ def from_json(
     message = reader.struct(kind, fields, "")
     reader.finish()
     if not isinstance(message, Message):
-        raise reader.refuse("", "is no message")
+        raise reader.refuse("", "is not a message")
     return message
 
 
 class _FromJson:
-    """One message on its way out of JSON."""
+    """Builds one message from JSON."""
 
     def __init__(self, name: str, version: int, records: Iterator[bytes | None], tags: Json) -> None:
         self.name = name

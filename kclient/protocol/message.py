@@ -1,4 +1,4 @@
-"""What generated classes have in common, and what JSON and error messages need to know of their fields."""
+"""Base classes of the generated messages, and the field descriptions that JSON and error texts use."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FIXED = {
 
 
 def hidden(value: object) -> str:
-    """What the repr of a message shows of a sensitive field."""
+    """Return the text that the repr of a message shows for a sensitive field."""
     return "***"
 
 
 @frozen
 class Field:
-    """One field as the schema has it. `tagged` are the versions in which it is a tagged field."""
+    """One field of the schema. `tagged` are the versions in which it is a tagged field."""
 
     name: str
     json_name: str
@@ -53,7 +53,7 @@ class Field:
 
     @property
     def none_is_default(self) -> bool:
-        """A tagged struct that cannot be null: None is a struct at its defaults, which is not written."""
+        """Whether None stands for a struct with default values, which is not written: a tagged, non-nullable struct."""
         plain = self.struct is not None and not self.is_array and self.nullable is None
         return plain and self.tagged == self.versions
 
@@ -72,7 +72,7 @@ class Entry:
 
 @define(weakref_slot=False)
 class Struct:
-    """A group of fields. `FIELDS` is in wire order; tagged fields stand where the schema has them.
+    """A group of fields. `FIELDS` is in wire order; tagged fields are at their place in the schema.
 
     `unknown_tags` are the tagged fields that the schema does not know, as (tag, bytes): kept when read, written back.
     """
@@ -84,7 +84,7 @@ class Struct:
 
 @define(weakref_slot=False)
 class Message(Struct):
-    """A struct that stands by itself: a request, a response, a header, a record's key or value."""
+    """A top-level struct: a request, a response, a header, a record's key or value."""
 
     NAME: ClassVar[str]
     TYPE: ClassVar[str]
@@ -99,5 +99,5 @@ class Message(Struct):
 
 
 def within(version: int, interval: Interval | None) -> bool:
-    """Whether the interval holds the version; no interval holds none."""
+    """Return whether the interval contains the version; None contains no version."""
     return interval is not None and interval[0] <= version <= interval[1]

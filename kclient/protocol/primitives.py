@@ -1,8 +1,8 @@
-"""What every generated read and write function stands on: bounds, varints, tagged fields.
+"""Primitives of the generated read and write functions: bounds, varints, tagged fields.
 
-Two rules hold here and in `kclient.generated`. A slice of Python bytes never raises, so each one is compared with
-the end of the data exactly once; everything else that runs past the end raises by itself (struct.error,
-IndexError). And nothing is allocated for a count before the bytes left could hold that many elements.
+Two rules hold here and in `kclient.generated`. A slice of Python bytes never raises, so the end of each slice is
+compared with the end of the data once; all other reads past the end raise struct.error or IndexError. And no memory
+is allocated for a count before the remaining bytes could hold that many elements.
 
 Readers raise `MALFORMED`, writers `UNWRITABLE`; `kclient.protocol.registry` turns both into the typed errors.
 """
@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, TypeVar
 T = TypeVar("T")
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-Uuid: TypeAlias = bytes  # 16 of them, big endian
+Uuid: TypeAlias = bytes  # 16 bytes, big endian
 Add: TypeAlias = Callable[[bytes | memoryview], object]
 Reader: TypeAlias = Callable[[Buffer, int, int], tuple[T, int]]
 Writer: TypeAlias = Callable[[T, Add], None]
@@ -25,17 +25,19 @@ Codec: TypeAlias = tuple[Reader[T], Writer[T]]
 Tags: TypeAlias = tuple[tuple[int, bytes], ...]
 
 ZERO_UUID: Final[Uuid] = bytes(16)
-BYTES: Final = (bytes, bytearray, memoryview)  # what a text or a list in the place of bytes is not
+BYTES: Final = (bytes, bytearray, memoryview)  # excludes str and list in place of bytes
 MAX_STRING_BYTES: Final = 32767
 MAX_TAG: Final = 2**31 - 1
-MAX_TAGS: Final = 1024  # of one struct; Kafka's largest has four, and a dict of more would outgrow its input
+MAX_TAGS: Final = (
+    1024  # of one struct; Kafka's largest has four. A larger dict would take far more memory than its input
+)
 
-new = object.__new__  # the readers fill the slots themselves; __init__ would cost a third more
+new = object.__new__  # the readers set the slots directly; __init__ would take a third longer
 unpack_i2 = Struct(">h").unpack_from
 
 
 class Malformed(Exception):
-    """The bytes cannot be read; the text names the field."""
+    """The bytes cannot be decoded; the text names the field."""
 
 
 class Unwritable(Exception):
@@ -47,7 +49,11 @@ UNWRITABLE: Final = (Unwritable, struct_error, AttributeError, TypeError, Unicod
 
 
 def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
-    """An unsigned varint of at most five bytes and 32 bits, and the offset behind it."""
+    """Return an unsigned varint of at most five bytes and 32 bits, and the offset after it.
+
+    Each byte holds seven bits, the lowest first; its high bit says that another byte follows. The bytes AC 02 are
+    0x2C + (0x02 << 7) = 44 + 256 = 300.
+    """
     value = 0
     for shift in (0, 7, 14, 21, 28):
         byte = data[at]
@@ -61,7 +67,7 @@ def read_uvarint(data: Buffer, at: int) -> tuple[int, int]:
 
 
 def read_string_length(data: Buffer, at: int) -> tuple[int, int]:
-    """The length of a compact string that takes more than one byte: n + 1, and n is an int16 as everywhere."""
+    """Return the length field of a compact string (length + 1) when it has more than one byte; a length is an int16."""
     length, at = read_uvarint(data, at)
     if length > MAX_STRING_BYTES + 1:
         raise Malformed("a string longer than 32767 bytes")
@@ -69,7 +75,7 @@ def read_string_length(data: Buffer, at: int) -> tuple[int, int]:
 
 
 def uvarint(value: int) -> bytes:
-    """The bytes of an unsigned varint."""
+    """Return the bytes of an unsigned varint."""
     if value < 0x80:
         return value.to_bytes()
     out = bytearray()
@@ -81,7 +87,7 @@ def uvarint(value: int) -> bytes:
 
 
 class _CompactLengths(dict[int, bytes]):
-    """Length → its compact form, n + 1 as a varint: one lookup for the short ones, computed for the rest."""
+    """Length → its compact form, length + 1 as a varint: cached for lengths below 256, computed for others."""
 
     def __init__(self, limit: int) -> None:
         super().__init__((length, uvarint(length + 1)) for length in range(256))
@@ -98,7 +104,7 @@ compact_string_length: Final = _CompactLengths(MAX_STRING_BYTES)
 
 
 class _ArrayStructs(dict[int, Struct]):
-    """Count → the struct of that many integers; made anew for the long ones, so that nobody can fill memory."""
+    """Count → the struct of that many integers; not cached for 32 and more, so that a peer cannot fill the cache."""
 
     def __init__(self, code: str) -> None:
         super().__init__((count, Struct(f">{count}{code}")) for count in range(32))
@@ -119,7 +125,7 @@ bool_array: Final = _ArrayStructs("?")
 
 
 def read_strings(count: int, data: Buffer, at: int, size: int) -> tuple[list[str], int]:
-    """The elements of an array of strings, each behind an int16 length."""
+    """Read the elements of an array of strings, each after its int16 length."""
     strings = [""] * count
     for index in range(count):
         (length,) = unpack_i2(data, at)
@@ -133,7 +139,7 @@ def read_strings(count: int, data: Buffer, at: int, size: int) -> tuple[list[str
 
 
 def read_compact_strings(count: int, data: Buffer, at: int, size: int) -> tuple[list[str], int]:
-    """The elements of an array of compact strings."""
+    """Read the elements of an array of compact strings."""
     strings = [""] * count
     for index in range(count):
         length = data[at]
@@ -149,14 +155,14 @@ def read_compact_strings(count: int, data: Buffer, at: int, size: int) -> tuple[
 
 
 def read_tags(count: int, data: Buffer, at: int, size: int) -> tuple[dict[int, bytes], int]:
-    """The tagged fields behind their count: tag → its bytes. `count` is the first byte of the count, already read.
+    """Read the tagged fields after their count: tag → its bytes. `count` is the first byte of the count, already read.
 
-    The bytes are copied at once: a view for each tag of two bytes would cost a hundred times its input.
+    The bytes are copied: a memoryview for each tag of two bytes would take a hundred times the memory of its input.
     """
     if count > 127:
         count, at = read_uvarint(data, at - 1)
     if count > MAX_TAGS or count * 2 > size - at:
-        raise Malformed("more tagged fields than can be")
+        raise Malformed("more tagged fields than fit")
     tags: dict[int, bytes] = {}
     last = -1
     for _ in range(count):
@@ -173,7 +179,7 @@ def read_tags(count: int, data: Buffer, at: int, size: int) -> tuple[dict[int, b
 
 
 def read_whole(read: Reader[T], data: Buffer) -> T:
-    """The value of a tagged field, which must fill its bytes."""
+    """Read the value of a tagged field, which must take all of its bytes."""
     value, at = read(data, 0, len(data))
     if at != len(data):
         raise Malformed("a tagged field is longer than its value")
@@ -181,21 +187,21 @@ def read_whole(read: Reader[T], data: Buffer) -> T:
 
 
 def left_over(tags: dict[int, bytes]) -> Tags:
-    """What is left of the tags when the known ones are taken out. Pairs, for a dict would outgrow its input."""
+    """Return the unknown tags, after the known ones were removed. Pairs need less memory than a dict."""
     return tuple(tags.items())
 
 
 def written(write: Writer[T], value: T) -> bytes:
-    """The bytes of a tagged field's value."""
+    """Return the bytes of a tagged field's value."""
     parts: list[bytes | memoryview] = []
     write(value, parts.append)
     return b"".join(parts)
 
 
 def write_tags(known: tuple[int, ...], tags: dict[int, bytes], unknown: Tags, add: Add) -> None:
-    """The tagged fields that are set and the unknown ones, in one ascending sequence behind their count.
+    """Write the count, then the tagged fields that are set and the unknown ones in ascending order.
 
-    `known` are all tags that the schema has in this version: an unknown one cannot take their place.
+    `known` are all tags of the schema in this version: an unknown tag must not be one of them.
     """
     if unknown:
         extra = dict(unknown)

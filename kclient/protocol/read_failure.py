@@ -1,9 +1,9 @@
-"""Where reading failed: the slow way over the same bytes, taken only after the fast one gave up.
+"""Finds the field at which decoding failed, in a second, slower pass over the same bytes.
 
-The generated functions say that something is wrong; keeping a path and an offset for every field would cost the
-messages that are right. So after a failure the bytes are walked once more by the classes' FIELDS, and the first
-place that does not hold is the answer. Nothing is built on the way. The walk takes ten times as long as reading, so it
-ends after MOST_WALKED structs and says that the place is further on.
+The generated functions only report that decoding failed; tracking path and offset of every field would slow down
+valid messages. So after a failure the bytes are walked once more with the classes' FIELDS, until the first invalid
+field. The walk builds no objects. It takes ten times as long as decoding, so it ends after MOST_WALKED structs and
+reports that the damage is there or later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_WALKED: Final = 20_000
 
 
 def read_failure(kind: type[Message], version: int, data: Buffer, offset: int) -> tuple[str, int, str]:
-    """The path of the first field that cannot be read, its offset in `data`, and why."""
+    """Return the path of the first field that cannot be decoded, its offset in `data`, and the reason."""
     walk = _Walk(version, kind.is_flexible(version), data, offset, len(data))
     try:
         walk.struct(kind, "")
@@ -31,12 +31,12 @@ def read_failure(kind: type[Message], version: int, data: Buffer, offset: int) -
         return walk.field, walk.field_at, "is not UTF-8"
     except (IndexError, struct_error):
         return walk.field, walk.field_at, "the data ends in it"
-    raise InternalError(f"{kind.NAME} version {version} cannot be read, yet nothing is wrong with its fields")
+    raise InternalError(f"{kind.NAME} version {version} cannot be decoded, but all of its fields are valid")
 
 
 @define
 class _Walk:
-    """A walk over bytes; `field` and `field_at` are where it stands."""
+    """A walk over bytes; `field` and `field_at` are the current position."""
 
     version: int
     flexible: bool
@@ -130,22 +130,22 @@ class _Walk:
             self.field, self.field_at = _join(path, "tagged fields"), self.at
             tag, self.at = read_uvarint(self.data, self.at)
             if not last < tag <= MAX_TAG:
-                raise Malformed(f"tag {tag} behind tag {last}")
+                raise Malformed(f"tag {tag} after tag {last}")
             size, self.at = read_uvarint(self.data, self.at)
             self.tag(known.get(tag), size, _join(path, f"tag {tag}"))
             last = tag
 
     def tag(self, field: Field | None, size: int, path: str) -> None:
         self.field, self.field_at = path, self.at
-        behind, outer = self.at + size, self.end
-        if behind > outer:
-            raise Malformed(f"{size} bytes where {outer - self.at} are left")
+        tag_end, outer_end = self.at + size, self.end
+        if tag_end > outer_end:
+            raise Malformed(f"{size} bytes where {outer_end - self.at} are left")
         if field is not None:
-            self.end = behind
+            self.end = tag_end
             self.value(field, path.removesuffix(f"tag {field.tag}") + field.name, in_tag=True)
-            if self.at != behind:
-                raise Malformed(f"{behind - self.at} bytes behind the value")
-        self.at, self.end = behind, outer
+            if self.at != tag_end:
+                raise Malformed(f"{tag_end - self.at} bytes after the value")
+        self.at, self.end = tag_end, outer_end
 
     def skip(self, size: int) -> None:
         if not 0 <= size <= self.end - self.at:

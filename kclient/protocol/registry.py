@@ -1,7 +1,7 @@
-"""From a name and a version to the generated code, and from what that raises to the typed errors.
+"""Finds the generated code for a name and a version, and turns its exceptions into the typed errors.
 
-The modules of `kclient.generated` are imported when a message of theirs is first needed: a consumer that never
-describes a group never pays for that module.
+The modules of `kclient.generated` are imported on first use of their message: a consumer that never
+describes a group does not import that module.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _RESPONSES = {entry.api_key: name for name, entry in MESSAGES.items() if entry.t
 
 
 def message_names() -> tuple[str, ...]:
-    """The names of all messages, in alphabetical order."""
+    """Return the names of all messages, in alphabetical order."""
     return tuple(sorted(MESSAGES))
 
 
 def request_name(api_key: int) -> str:
-    """The request of an API; KeyError where there is none."""
+    """Return the name of an API's request. Raise KeyError if there is none."""
     return _REQUESTS[api_key]
 
 
 def response_name(api_key: int) -> str:
-    """The response of an API; KeyError where there is none."""
+    """Return the name of an API's response. Raise KeyError if there is none."""
     return _RESPONSES[api_key]
 
 
@@ -51,15 +51,15 @@ def check_version(
 
 
 def message_class(name: str) -> type[Message]:
-    """The generated class of a message. Raises ArgumentError for a name that no message has."""
+    """Return the generated class of a message. Raise ArgumentError for an unknown name."""
     return _load(name)[0]
 
 
 def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tuple[Message, int]:
-    """The message that begins at `offset`, and the offset behind it; what lies there is the caller's business.
+    """Return the message that begins at `offset`, and the offset after it; the caller checks for trailing bytes.
 
-    Records and nothing else remain a view into `data`. Raises ProtocolDecodeError, and ArgumentError for a name
-    that no message has.
+    Only records fields remain views into `data`. Raise ProtocolDecodeError, and ArgumentError for an unknown
+    name.
     """
     message, codecs = _load(name)
     check_version(message, version, ProtocolDecodeError)
@@ -78,9 +78,9 @@ def read_message(name: str, version: int, data: Buffer, offset: int = 0) -> tupl
 
 
 def write_message(message: Message, version: int) -> list[bytes | memoryview]:
-    """The message's bytes in parts, for `writelines`; records are passed on, not copied.
+    """Return the message's bytes in parts, for `writelines`; records are not copied.
 
-    Raises ProtocolEncodeError, also for a field that is set though the version lacks it and it is not ignorable.
+    Raise ProtocolEncodeError, also for a field that is set, not ignorable and missing in the version.
     """
     _, codecs = _load(message.NAME)
     check_version(type(message), version)
@@ -102,7 +102,7 @@ def write_message(message: Message, version: int) -> list[bytes | memoryview]:
 @cache
 def _load(name: str) -> tuple[type[Message], dict[int, Codec[Any]]]:
     if name not in MESSAGES:
-        from difflib import get_close_matches  # only ever needed here
+        from difflib import get_close_matches  # needed only here
 
         near = get_close_matches(name, MESSAGES, n=1)
         raise ArgumentError(f"There is no message {name!r}." + (f" Did you mean {near[0]}?" if near else ""))

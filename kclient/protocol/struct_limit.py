@@ -1,8 +1,8 @@
-"""How many structs an answer holds, counted before any of them is built.
+"""Counts the structs of a response before any of them is built.
 
-A struct of the wire takes 8 to 30 bytes and the object made of it about 1,000, so an answer that is smaller than
-`max_frame_bytes` may still become gigabytes and keep the event loop for minutes. The count of an array stands in front
-of its elements: the walk ends at the first one that is too large, and builds nothing.
+An encoded struct takes 8 to 30 bytes and its object about 1,000, so a response below
+`max_frame_bytes` may still become gigabytes and block the event loop for minutes. The count of an array is encoded
+before its elements: the walk ends at the first count that is too large, and builds no objects.
 
 A layout is compiled once per struct and version into steps, each (what, number, inner):
 
@@ -26,7 +26,7 @@ from kclient.errors import ProtocolDecodeError
 from kclient.protocol.message import FIXED, Field, Message, Struct, within
 from kclient.protocol.primitives import Buffer, read_uvarint
 
-SMALL_BYTES: Final = 1_048_576  # what fits in here is never worth counting: at most 0.5 s and 150 MB
+SMALL_BYTES: Final = 1_048_576  # smaller responses are not counted: they take at most 0.5 s and 150 MB
 MOST_STRUCTS: Final = 250_000
 NUMBERS_PER_STRUCT: Final = 8
 
@@ -42,7 +42,7 @@ def require_few_structs(
 ) -> None:
     """Raise ProtocolDecodeError for a message that has more than `most` structs.
 
-    Bytes that do not hold what they announce end the count: reading them tells what is wrong.
+    Malformed bytes end the count without an error: decoding them raises the error.
     """
     try:
         walk(compiled(kind, version, kind.is_flexible(version)), data, at, most)
@@ -50,15 +50,15 @@ def require_few_structs(
         return
     except _TooManyError as exc:
         raise ProtocolDecodeError(
-            f"{kind.NAME} version {version} has more than {most:,} entries ({len(data):,} bytes). No answer to what "
-            "was asked is that long: the broker is damaged or hostile. Close the connection and ask another broker.",
+            f"{kind.NAME} version {version} has more than {most:,} entries ({len(data):,} bytes). No valid response "
+            "is that long: the broker is damaged or hostile. Close the connection and ask another broker.",
             message=kind.NAME,
             version=version,
         ) from exc
 
 
 def walk(steps: Steps, data: Buffer, at: int, most: int) -> int:
-    """The offset behind the struct at `at`."""
+    """Return the offset after the struct at `at`."""
     return _Count(data, len(data), most).steps(steps, at)
 
 
@@ -75,7 +75,7 @@ class _Count:
     left: int
 
     def steps(self, steps: Steps, at: int) -> int:
-        """Walk one struct; the offset behind it."""
+        """Walk one struct and return the offset after it."""
         for what, number, inner in steps:
             if what == SKIP:
                 at += number
@@ -126,7 +126,7 @@ class _Count:
 
 
 def compiled(kind: type[Struct], version: int, flexible: bool) -> Steps:
-    """The steps of a struct in one version of its message."""
+    """Return the steps of a struct in one version of its message."""
     found = _COMPILED.get((kind, version))
     if found is None:
         found = _COMPILED[kind, version] = _merged(list(_steps(kind, version, flexible)))
@@ -158,7 +158,7 @@ def _step(field: Field, version: int, flexible: bool) -> list[Step]:
 
 
 def _merged(steps: list[Step]) -> Steps:
-    """Neighbouring SKIPs as one."""
+    """Merge adjacent SKIP steps into one."""
     merged: list[Step] = []
     for what, number, inner in steps:
         if what == SKIP and merged and merged[-1][0] == SKIP:

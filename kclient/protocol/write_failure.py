@@ -1,7 +1,7 @@
-"""Why writing failed: the slow way over the same objects, taken only after the fast one gave up.
+"""Finds the field at which encoding failed, in a second, slower pass over the same objects.
 
-As in `read_failure`, the generated functions only say that something is wrong. Values of the message never appear in
-the answer, because some of them are secrets or users' data.
+As in `read_failure`, the generated functions only report that encoding failed. The reason never contains values of
+the message, because some of them are secrets or users' data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kclient.protocol.primitives import BYTES, MAX_STRING_BYTES, MAX_TAG
 
 
 def write_failure(message: Message, version: int) -> tuple[str, str]:
-    """The path of the first field that cannot be written in this version, and why; empty when all fit."""
+    """Return the path of the first field that cannot be encoded in this version, and the reason; empty if all fit."""
     check = _Check(version, message.is_flexible(version))
     return check.struct(message, type(message), "") or ("", "")
 
@@ -26,7 +26,7 @@ Found = tuple[str, str] | None
 
 @frozen
 class _Check:
-    """A walk over objects in one version; every method answers with the first field that does not hold."""
+    """A walk over objects in one version; every method returns the first invalid field."""
 
     version: int
     flexible: bool
@@ -69,7 +69,7 @@ class _Check:
         return None if fits(one, field.element) else (path, unfit(one, field.element))
 
     def tags(self, value: Struct, kind: type[Struct], path: str) -> Found:
-        tags: Any = value.unknown_tags  # nothing is certain of it here
+        tags: Any = value.unknown_tags  # may have any type
         if tags and not self.flexible:
             return path, f"version {self.version} has no tagged fields"
         known = {field.tag for field in kind.FIELDS if within(self.version, field.tagged)}
@@ -83,7 +83,7 @@ class _Check:
 
 
 def fits(one: Any, kind: str) -> bool:
-    """Whether a value can be written as this wire type, arrays and structs aside."""
+    """Return whether a value can be encoded as this wire type, which is not an array or a struct."""
     try:
         if kind == "string":
             return len(one.encode()) <= MAX_STRING_BYTES
@@ -99,7 +99,7 @@ def fits(one: Any, kind: str) -> bool:
 
 
 def unfit(one: object, kind: str) -> str:
-    """The words for a value that does not fit; of a text or bytes they say the type alone."""
+    """Describe a value that does not fit; only the type of strings and bytes is shown."""
     shown = one if isinstance(one, int | float) else f"this {type(one).__name__}"
     return f"{shown} does not fit {kind}"
 
