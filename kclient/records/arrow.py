@@ -25,7 +25,7 @@ except ImportError as exc:
         "Type: pip install 'kclient-kafka[arrow]'."
     ) from exc
 
-from kclient.records import spans  # it needs pyarrow too
+from kclient.records import arrow_binary  # it needs pyarrow too
 
 T = TypeVar("T")
 Builder: TypeAlias = Callable[[Chunk], Any]
@@ -73,7 +73,7 @@ def to_batches(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
 
 def _batches(chunk: Chunk, schema: pa.Schema, known: Mapping[str, Builder]) -> Iterator[pa.RecordBatch]:
     builders = [known[name] for name in schema.names]
-    for runs in spans.portions(chunk.runs, spans.MOST_BYTES):
+    for runs in arrow_binary.portions(chunk.runs, arrow_binary.MOST_BYTES):
         part = attrs.evolve(chunk, runs=runs)
         yield pa.RecordBatch.from_arrays([build(part) for build in builders], schema=schema)
 
@@ -127,8 +127,8 @@ def _headers(chunk: Chunk) -> pa.Array:
 
 
 _BUILDERS: dict[str, Builder] = {
-    "key": lambda chunk: spans.keys(chunk.runs),
-    "value": lambda chunk: spans.values(chunk.runs),
+    "key": lambda chunk: arrow_binary.keys(chunk.runs),
+    "value": lambda chunk: arrow_binary.values(chunk.runs),
     "topic": lambda chunk: pa.repeat(pa.scalar(chunk.partition.topic, pa.string()), len(chunk)),
     "partition": lambda chunk: pa.repeat(pa.scalar(chunk.partition.partition, pa.int32()), len(chunk)),
     "offset": lambda chunk: _int64(chunk, pa.int64(), lambda run: run.offsets),

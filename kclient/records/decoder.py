@@ -1,11 +1,11 @@
-"""The seam for native code: what stands between the bytes of a batch's records and columns is one function.
+"""The interface of decoders, so that native code can replace the Python one: record bytes → columns.
 
     bytes of a Fetch ─▶ framing, CRC, decompression ─▶ decode ─▶ columns ─▶ record objects   poll()
                         (batch, compression)                             ─▶ Arrow            to_arrow(), Spark, Parquet
 
-`decode` is the only thing that looks at a record byte by byte. Whoever replaces it, replaces it for all of them, here:
-`PartitionReader` asks `decoder_in_use`, and nothing else in the client decodes records of format 2 that a user sees.
-Formats 0 and 1 stay in Python (`legacy`), and so does what the embedded cluster reads, which is the judge of it.
+Only `decode` reads records byte by byte. To replace it for poll(), Arrow and Spark, change `decoder_in_use`:
+`PartitionReader` calls it, and no other code in the client decodes records of format 2 for a user. Formats 0 and 1 stay
+in Python (`legacy`). The embedded cluster always uses the Python decoder, so that tests compare two implementations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from kclient.records.columns import Columns
-from kclient.records.pure import PureDecoder
+from kclient.records.decoder_python import PythonDecoder
 
 MIN_RECORD_BYTES = 7
 
@@ -25,13 +25,13 @@ class Decoder(Protocol):
     32 for the rest. It is made with (data, timestamp_type, leader_epoch), and `stamp`, `drop` and `split` must do what
     those of `Columns` do. Arrays of C's own numbers are copied to Arrow as a whole, lists number by number.
 
-    Who owns what. `columns.data` is an immutable bytes object that the columns own: a decompressed section, or the
+    Ownership: `columns.data` is an immutable bytes object that the columns own: a decompressed section, or the
     whole records field of a Fetch. Keys and values are spans of it and are not copied. The numbers belong to the
-    columns. A decoder keeps no reference to either behind the call, so one decoder serves all threads, and may let go
-    of the GIL: nobody else has these columns meanwhile. Record objects and Arrow arrays own copies.
+    columns. A decoder keeps no reference to either after the call, so one decoder serves all threads, and may release
+    the GIL: no other thread has these columns meanwhile. Record objects and Arrow arrays own copies.
 
-    `tests/records/test_decoders.py` holds every implementation to the same columns and the same refusals as a plain
-    reading of the layout; `tests/records/test_seam.py` sees every path of a user's records go through here.
+    `tests/records/test_decoders.py` compares the columns and errors of every implementation with those of a plain
+    reading of the layout; `tests/records/test_seam.py` checks that all records of a user go through this interface.
     """
 
     columns_type: type[Columns]
@@ -49,7 +49,7 @@ class Decoder(Protocol):
         last_delta: int,
         max_headers: int,
     ) -> int:
-        """Append `count` (≥ 1) records that begin at `position` of `columns.data`; return the position behind them.
+        """Append `count` (≥ 1) records that begin at `position` of `columns.data`; return the position after them.
 
         A record is seven numbers: offset and timestamp (in ms) with the bases added, start and size of key and of value
         in `columns.data`, size −1 for null, and where the count of its headers stands, `NO_HEADERS` where it has none.
@@ -57,18 +57,18 @@ class Decoder(Protocol):
 
         The records must end at or before `end`; their offset deltas ascend from above `previous_delta` to at most
         `last_delta`; varints are at most 32 bits, timestamp deltas 64. Headers are checked and not made; a record that
-        claims more than `max_headers` is refused by its claim alone. On CorruptBatchError the columns hold the records
-        before the bad one, and nothing of it. Nothing else is raised, whatever the bytes are.
+        claims more than `max_headers` is rejected without reading them. On CorruptBatchError the columns hold the
+        records before the bad one, and nothing of it. No other exception is raised, whatever the bytes are.
         """
         ...
 
 
-PURE: Final[Decoder] = PureDecoder()
-"""The reference."""
+PYTHON_DECODER: Final[Decoder] = PythonDecoder()
+"""The reference implementation."""
 
-_in_use: Decoder = PURE
+_in_use: Decoder = PYTHON_DECODER
 
 
 def decoder_in_use() -> Decoder:
-    """The decoder of every reader that is not given another one."""
+    """Return the decoder of every reader that gets no other one."""
     return _in_use

@@ -1,12 +1,15 @@
-"""One fetched partition, taken in pieces.
+"""Read the records of one fetched partition, in pieces.
 
-The rules: what lies below the position is dropped, and a message of format 0 or 1 there may be damaged; control
-batches, aborted data and empty batches move the position and give no records; when a batch is used up the position is
-the offset behind the batch, not behind its last record. What is sound before a fault is handed out first, then every
-call raises the fault. Corrupt data stay corrupt until the user seeks; a deserializer is asked again each time.
+    records below the position              dropped; a message of format 0 or 1 there may be damaged
+    control batch, aborted or empty batch   moves the position, returns no records
+    end of a batch                          the position is the offset after the batch, not after its last record:
+                                            compaction may have removed the last records
+    corrupt batch                           the records before it are returned first, then every call raises its error
+                                            until the user seeks
+    deserializer fails                      the records before it are returned first, then every call tries again
 
-If anything else escapes (KeyboardInterrupt in a deserializer), `next_offset` becomes −1, so that the caller,
-who compares it with the position, drops this reader and fetches again: nothing is lost or given twice.
+If anything else escapes (KeyboardInterrupt in a deserializer), `next_offset` becomes −1. The caller compares it with
+the position, drops this reader and fetches again: no record is lost or returned twice.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from kclient.records.batch import Batch, first_batch_size, read_batches
 from kclient.records.columns import Columns
 from kclient.records.decoder import Decoder, decoder_in_use
 from kclient.records.deserialize import Deserializer, Deserializers
-from kclient.records.faults import BATCH_FAULTS, BatchFault, cut_off, located
+from kclient.records.errors import BATCH_ERRORS, BatchError, truncated_fetch, with_location
 from kclient.records.headers import MAX_HEADERS_PER_RECORD
 from kclient.records.legacy import lies_below
 from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, columns_for, open_batch
@@ -42,7 +45,7 @@ UNPACKED_BYTES_A_UNIT = 2048
 
 @attrs.define(eq=False)
 class Chunk:
-    """What one `take` returned: records of one partition, and the position and epoch behind them.
+    """What one `take` returned: records of one partition, and the position and leader epoch after them.
 
     `undecoded` counts those whose deserializer failed, kept or left out. `unpacked_bytes` is what the batches that this
     take opened were decompressed to.
@@ -72,8 +75,8 @@ class Chunk:
 class PartitionReader:
     """The records of one partition of a Fetch response, from `fetch_offset` on.
 
-    `next_offset` is the position behind what was taken, `leader_epoch` the epoch of the last batch entered
-    (None where unknown), `exhausted` tells that nothing is left, not even a fault to raise.
+    `next_offset` is the position after what was taken, `leader_epoch` the epoch of the last batch entered
+    (None if unknown), `exhausted` is whether nothing is left, not even an error to raise.
     """
 
     def __init__(
@@ -108,34 +111,34 @@ class PartitionReader:
         self._batch: Batch | None = None
         self._section: Section | None = None
         self._undelivered: Columns | None = None
-        self._fault: BatchFault | None = None
+        self._error: BatchError | None = None
         self._work_left = 0
         self._undecoded = 0
         self._unpacked = 0
         self._find_next_batch()
-        if data and self._batch is None and self._fault is None:
-            self._fault = cut_off(self.partition, fetch_offset, len(data), first_batch_size(data))
+        if data and self._batch is None and self._error is None:
+            self._error = truncated_fetch(self.partition, fetch_offset, len(data), first_batch_size(data))
 
     @property
     def exhausted(self) -> bool:
-        """Nothing is left to take or to raise."""
-        return self._batch is None and self._undelivered is None and self._fault is None
+        """Whether nothing is left to take or to raise."""
+        return self._batch is None and self._undelivered is None and self._error is None
 
     @property
     def open_bytes(self) -> int:
-        """What the batch takes in memory that was decompressed and is not used up."""
+        """Bytes of memory of a decompressed batch that is not used up."""
         return 0 if self._section is None else _unpacked_bytes(self._section)
 
     def take(self, max_records: int, max_unpacked_bytes: int = sys.maxsize) -> Chunk:
-        """Up to `max_records` more records; perhaps fewer, or none, before the reader is `exhausted`.
+        """Return up to `max_records` more records, perhaps fewer or none before the reader is `exhausted`.
 
-        Opens no further batch once those opened by this call were decompressed to `max_unpacked_bytes`: 100 MB fit into
+        Open no further batch once those opened by this call were decompressed to `max_unpacked_bytes`: 100 MB fit into
         a compressed batch of 3 kB, and many such batches into one fetch. The one that reaches the limit is kept.
 
-        Raises CorruptBatchError, BatchTooLargeError or UnsupportedFormatError about the batch at
+        Raise CorruptBatchError, BatchTooLargeError or UnsupportedFormatError about the batch at
         `next_offset`, again at every call; DecodeError where a deserializer failed on the record at
-        `next_offset`, which the next call tries again. Nothing is raised by a call that has records to return
-        or that moved `next_offset`.
+        `next_offset`, which the next call tries again. A call that has records to return or moved
+        `next_offset` raises no error.
         """
         runs: list[Columns] = []
         before = self.next_offset
@@ -149,8 +152,8 @@ class PartitionReader:
         if not runs and self.next_offset == before:
             if failure is not None:
                 raise failure
-            if self._fault is not None and self._undelivered is None:
-                raise self._fault.with_traceback(None)
+            if self._error is not None and self._undelivered is None:
+                raise self._error.with_traceback(None)
         return Chunk(
             self.partition, self.next_offset, self.leader_epoch, runs, self._undecoded, self._unpacked
         )
@@ -195,7 +198,7 @@ class PartitionReader:
                 )
                 self._unpacked += _unpacked_bytes(self._section)
                 self._leave_if_finished()
-        except BATCH_FAULTS as exc:
+        except BATCH_ERRORS as exc:
             self._stop(exc, batch)
 
     def _decode(self, section: Section, runs: list[Columns], wanted: int) -> int:
@@ -204,7 +207,7 @@ class PartitionReader:
         before, start = len(columns), section.position
         try:
             section.read_into(columns, wanted)
-        except BATCH_FAULTS as exc:
+        except BATCH_ERRORS as exc:
             self._stop(exc, self._batch)
         columns.size_bytes += section.position - start
         first = bisect_left(columns.offsets, self.next_offset, before)
@@ -251,15 +254,17 @@ class PartitionReader:
     def _find_next_batch(self) -> None:
         try:
             self._batch = next(self._batches, None)
-        except BATCH_FAULTS as exc:
+        except BATCH_ERRORS as exc:
             self._stop(exc, None)
 
-    def _stop(self, fault: BatchFault, batch: Batch | None) -> None:
-        """Nothing behind a fault is read."""
-        base_offset = fault.base_offset if batch is None else batch.base_offset
-        behind = base_offset if batch is None else batch.last_offset
-        self._fault = located(fault, self.partition, base_offset, max(behind, self.next_offset) + 1)
-        self._fault.__cause__ = fault.__cause__
+    def _stop(self, error: BatchError, batch: Batch | None) -> None:
+        """Keep the error and stop reading: no later batch can be found after a bad length."""
+        base_offset = error.base_offset if batch is None else batch.base_offset
+        last_offset = base_offset if batch is None else batch.last_offset
+        self._error = with_location(
+            error, self.partition, base_offset, max(last_offset, self.next_offset) + 1
+        )
+        self._error.__cause__ = error.__cause__
         self._batch = self._section = None
 
 

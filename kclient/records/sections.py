@@ -14,7 +14,7 @@ from kclient.errors import CorruptBatchError
 from kclient.records.batch import BATCH_HEADER_BYTES, Batch
 from kclient.records.columns import Columns
 from kclient.records.compression import Compression, decompress
-from kclient.records.decoder import MIN_RECORD_BYTES, PURE, Decoder
+from kclient.records.decoder import MIN_RECORD_BYTES, PYTHON_DECODER, Decoder
 from kclient.records.headers import ANY_NUMBER
 from kclient.records.legacy import open_message
 from kclient.types import TimestampType
@@ -112,7 +112,7 @@ def open_batch(
     limit: int = MAX_DECOMPRESSED_BATCH_BYTES,
     *,
     check_crcs: bool = True,
-    decoder: Decoder = PURE,
+    decoder: Decoder = PYTHON_DECODER,
     max_headers: int = ANY_NUMBER,
     dropped_below: int = 0,
 ) -> Section:

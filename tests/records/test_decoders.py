@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kclient.errors import CorruptBatchError, CorruptDataError
 from kclient.records.columns import Columns
-from kclient.records.decoder import PURE, Decoder
+from kclient.records.decoder import PYTHON_DECODER, Decoder
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Record, Records
 from kclient.records.varint import encode_signed
@@ -25,7 +25,7 @@ from tests.records.support import golden_cases
 from tests.records.test_roundtrip import batches
 
 LIMIT = 1000
-DECODERS: dict[str, Decoder] = {"pure": PURE}
+DECODERS: dict[str, Decoder] = {"python": PYTHON_DECODER}
 PLAIN = PlainDecoder()
 
 every_decoder = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kclient.records import spans
+from kclient.records import arrow_binary
 from kclient.records.compression import Compression
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Records
@@ -26,18 +26,18 @@ def table_of(codec: Compression, *batches: list[bytes | None]) -> tuple[list[byt
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
-@pytest.mark.parametrize("large", [1, 10, spans.LARGE_BYTES])
+@pytest.mark.parametrize("large", [1, 10, arrow_binary.LARGE_BYTES])
 def test_the_rows_do_not_depend_on_what_counts_as_large(
     codec: Compression, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "LARGE_BYTES", large)
+    monkeypatch.setattr(arrow_binary, "LARGE_BYTES", large)
     assert table_of(codec, VALUES, VALUES[::-1])[0] == VALUES + VALUES[::-1]
     for value in VALUES:
         assert table_of(codec, [value])[0] == [value]
 
 
 def test_batches_of_different_data_are_joined_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "MOST_JOINED_BYTES", 300)
+    monkeypatch.setattr(arrow_binary, "MOST_JOINED_BYTES", 300)
     batches = [VALUES] * 4  # about 200 bytes each
     assert table_of(Compression.ZSTD, *batches) == (VALUES * 4, 4)
     assert table_of(Compression.NONE, *batches) == (VALUES * 4, 1)  # all of it lies in one field already

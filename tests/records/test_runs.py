@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kclient.errors import CorruptBatchError
 from kclient.records.columns import Columns
-from kclient.records.decoder import PURE, Decoder
+from kclient.records.decoder import PYTHON_DECODER, Decoder
 from kclient.records.runs import SHORTEST, read_run
 from kclient.records.varint import encode_signed
 from kclient.types import TimestampType
@@ -110,7 +110,7 @@ def test_stretches_give_what_the_plain_reading_gives(made: tuple[list[Shape], li
     data = encode(shapes, deltas)
     expected = outcome(PLAIN, data, len(shapes), deltas[0], deltas[-1])
     assert expected[1] == len(data)
-    assert outcome(PURE, data, len(shapes), deltas[0], deltas[-1]) == expected
+    assert outcome(PYTHON_DECODER, data, len(shapes), deltas[0], deltas[-1]) == expected
 
 
 @pytest.mark.spec("B.11.1", "H-12", "H-26")
@@ -130,7 +130,7 @@ def test_a_stretch_with_one_byte_changed_gives_what_the_plain_reading_gives(
     last = deltas[-1] - drawn.draw(st.sampled_from([0, 0, 1]), label="below the last delta")
     end = len(data) - drawn.draw(st.sampled_from([0, 0, 1]), label="cut off")
     given_to_both = (bytes(data), count, deltas[0], last, end)
-    assert outcome(PURE, *given_to_both) == outcome(PLAIN, *given_to_both)
+    assert outcome(PYTHON_DECODER, *given_to_both) == outcome(PLAIN, *given_to_both)
 
 
 # --- how far a run goes

@@ -22,7 +22,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.embedded import NewRecord as Written
 from kclient.records import decoder
 from kclient.records.columns import Columns
-from kclient.records.decoder import PURE, Decoder
+from kclient.records.decoder import PYTHON_DECODER, Decoder
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Record, Records
 from kclient.records.writer import NewRecord, build_batch
@@ -67,7 +67,7 @@ class Fake:
         found = Columns(columns.data, columns.timestamp_type, columns.leader_epoch)
         self.asked.append(count)
         try:
-            return PURE.decode(found, position, count, **limits)
+            return PYTHON_DECODER.decode(found, position, count, **limits)
         finally:
             for name in NUMBERS:
                 getattr(columns, name).extend(getattr(found, name))
@@ -189,7 +189,7 @@ def test_every_path_of_records_goes_through_the_decoder_in_use(
 @pytest.mark.spec("B.11.1")
 def test_a_reader_may_be_given_another_decoder_than_the_one_in_use(fake: Fake) -> None:
     data = build_batch([NewRecord(b"k", b"v")] * 3)
-    assert [len(PartitionReader("t", 0, data, 0, decoder=PURE).take(9)), fake.asked] == [3, []]
+    assert [len(PartitionReader("t", 0, data, 0, decoder=PYTHON_DECODER).take(9)), fake.asked] == [3, []]
     assert [len(PartitionReader("t", 0, data, 0).take(9)), fake.asked] == [3, [3]]
 
 

@@ -12,7 +12,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.control import leaders
 from kclient.errors import CorruptDataError, DeadlineError
-from kclient.records import spans
+from kclient.records import arrow_binary
 from kclient.records.columns import Columns
 from kclient.records.compression import Compression
 from kclient.records.reader import Chunk, PartitionReader
@@ -100,8 +100,8 @@ def test_only_the_columns_that_were_asked_for_are_built(log: Log, monkeypatch: p
         raise AssertionError("bytes were touched that nobody asked for")
 
     log.values(300, size=50)
-    monkeypatch.setattr(spans, "keys", refused)
-    monkeypatch.setattr(spans, "values", refused)
+    monkeypatch.setattr(arrow_binary, "keys", refused)
+    monkeypatch.setattr(arrow_binary, "values", refused)
     wanted = OffsetRange("t", 0, 0, 300)
     (batch,) = read_range(wanted, options_for(log.kafka), ("offset", "partition"))
     assert batch.schema.names == ["offset", "partition"]
@@ -115,8 +115,8 @@ def test_no_batch_has_a_column_of_more_bytes_than_its_offsets_can_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """2 GiB take a while to fill: the same guard with a smaller limit."""
-    assert spans.MOST_BYTES == 2**31 - 1
-    monkeypatch.setattr(spans, "MOST_BYTES", 10_000)
+    assert arrow_binary.MOST_BYTES == 2**31 - 1
+    monkeypatch.setattr(arrow_binary, "MOST_BYTES", 10_000)
     data = b"".join(
         build_batch(
             [NewRecord(b"k%03d" % n, b"x" * 900) for n in range(4)],

@@ -1,14 +1,20 @@
-"""Records of format 2 into columns, in Python: the reference for every other decoder, and what works everywhere.
+"""Decode the records of a batch of format 2 into columns, in Python: the reference for every other decoder.
 
-Records shaped like the one before them are decoded many at once (`runs`); the loop here is what that is held to.
+Records that have the shape of the record before them are decoded many at once (`runs`), with the results of the loop.
 
     record   length varint │ attributes i8 │ timestamp delta varlong │ offset delta varint
              │ key size varint, key │ value size varint, value │ header count varint, headers
 
-Varints of one and two bytes are read in line, longer ones by `read_unsigned`; that, and not the style of the
-rest, is why the function is long. There is one bound check a record: it must end where its length says, and not
-behind `end`. All sizes are ≥ 0, so every span lies before that place; reading on past all of `data` meanwhile is
-an IndexError. A record is appended as a whole, after all checks.
+`_decode` is one long function on purpose: a function call costs more than reading a varint of one or two bytes, and
+each record has five. So these are read in line, longer ones by `read_unsigned`:
+
+    0x08             0x08 < 0x80: one byte, raw 8; zigzag: 8 >> 1 = 4
+    0x90 0x03        0x90 > 0x7F: two bytes, raw 0x90 + (0x03 << 7) − 0x80 = 400; 400 >> 1 = 200
+    raw & 1          the number is negative: 1 is −1, the null key or value; 3 is −2, an error for a size
+
+One bound check per record is enough: the record must end where its length says, and at or before `end`. All sizes are
+≥ 0, so key, value and headers lie before that end. Reading past `data` on the way there is an IndexError. A record is
+appended as a whole after all checks, so that after an error the columns hold only whole records.
 """
 
 from __future__ import annotations
@@ -21,12 +27,12 @@ from kclient.records.headers import ANY_NUMBER, NO_HEADERS, check_headers
 from kclient.records.runs import read_run
 from kclient.records.varint import VARINT_BITS, VARLONG_BITS, read_unsigned
 
-LONG_RUN: Final = 32  # shorter ones cost what they save
-LONGEST_TURN: Final = 256
+LONG_RUN: Final = 32  # records; preparing a shorter run costs as much as the loop
+LONGEST_TURN: Final = 256  # records that the loop decodes before the next try for a run
 
 
-class PureDecoder:
-    """A `decoder.Decoder`, which says what the arguments are."""
+class PythonDecoder:
+    """Implement `decoder.Decoder`, which documents the arguments."""
 
     columns_type = Columns
 
@@ -70,7 +76,11 @@ def _decode_in_turns(
     last_delta: int,
     max_headers: int,
 ) -> int:
-    """A record by the loop, those shaped like it in a run; where runs are short the loop takes more each time."""
+    """Decode one record in the loop and those with its shape in a run, and so on.
+
+    After a short run the loop decodes 4, then 16, 64 and LONGEST_TURN records before the next try, so that records of
+    different shapes cost hardly more than the loop alone.
+    """
     turn = 1
     while count:
         turn = min(turn, count)
@@ -99,7 +109,7 @@ def _decode(
     last_delta: int,
     max_headers: int,
 ) -> tuple[int, int]:
-    """Returns where the last record begins, and the position behind it."""
+    """Decode `count` records. Return where the last one begins, and where it ends."""
     data = columns.data
     offsets, timestamps, header_starts = columns.offsets, columns.timestamps, columns.header_starts
     key_starts, key_sizes = columns.key_starts, columns.key_sizes
@@ -121,7 +131,7 @@ def _decode(
             raise CorruptBatchError("a record has a negative length")
         record_end = position + (raw >> 1)
 
-        raw = data[position + 1]  # behind the record's attributes, which no version uses
+        raw = data[position + 1]  # after the record's attributes, which no version uses
         position += 2
         if raw > 0x7F:
             high = data[position]

@@ -1,8 +1,7 @@
-"""Errors of one batch, told with everything a user needs: where it lies, why it cannot be read, how to go
-past it.
+"""Errors of one batch with all that a user needs: its place, why it cannot be read, how to continue after it.
 
-The functions below the reader see bytes only; they raise with a clause ("its stored CRC is …") as the text. The
-reader knows topic, partition and offsets, and makes the sentences here.
+The functions that the reader calls see bytes only, and raise errors whose text is a clause ("its stored CRC is …"). The
+reader knows topic, partition and offsets; the functions here make the whole sentence from both.
 """
 
 from __future__ import annotations
@@ -12,17 +11,19 @@ from typing import TypeAlias
 from kclient.errors import BatchTooLargeError, CorruptBatchError, TooManyHeadersError, UnsupportedFormatError
 from kclient.types import TopicPartition
 
-BatchFault: TypeAlias = CorruptBatchError | BatchTooLargeError | UnsupportedFormatError
-"""What the functions of this room raise about the bytes of a batch."""
-BATCH_FAULTS = (CorruptBatchError, BatchTooLargeError, UnsupportedFormatError)
+BatchError: TypeAlias = CorruptBatchError | BatchTooLargeError | UnsupportedFormatError
+"""What the functions of this package raise about the bytes of a batch."""
+BATCH_ERRORS = (CorruptBatchError, BatchTooLargeError, UnsupportedFormatError)
 
 
-def located(fault: BatchFault, partition: TopicPartition, base_offset: int, next_offset: int) -> BatchFault:
-    """The same fault with its place. `next_offset` is where to seek to go past the batch."""
-    what = f"Cannot read the record batch at offset {base_offset} of {partition}: {fault.text}."
+def with_location(
+    error: BatchError, partition: TopicPartition, base_offset: int, next_offset: int
+) -> BatchError:
+    """Return the same error with its place. A seek to `next_offset` continues after the batch."""
+    what = f"Cannot read the record batch at offset {base_offset} of {partition}: {error.text}."
     skip = f"seek to offset {next_offset} to go past it; its records are then lost to this consumer"
     topic, number = partition
-    if isinstance(fault, BatchTooLargeError):
+    if isinstance(error, BatchTooLargeError):
         return BatchTooLargeError(
             f"{what} It may be meant to exhaust memory, or the limit is too low for this topic. "
             f"Raise max_decompressed_batch_bytes, or {skip}.",
@@ -30,9 +31,9 @@ def located(fault: BatchFault, partition: TopicPartition, base_offset: int, next
             partition=number,
             base_offset=base_offset,
             next_offset=next_offset,
-            limit=fault.limit,
+            limit=error.limit,
         )
-    if isinstance(fault, UnsupportedFormatError):
+    if isinstance(error, UnsupportedFormatError):
         return UnsupportedFormatError(
             f"{what} The installation lacks a codec, or the batch is newer than this version of kclient. "
             f"Reinstall or upgrade kclient-kafka, or {skip}.",
@@ -40,10 +41,10 @@ def located(fault: BatchFault, partition: TopicPartition, base_offset: int, next
             partition=number,
             base_offset=base_offset,
             next_offset=next_offset,
-            magic=fault.magic,
-            codec=fault.codec,
+            magic=error.magic,
+            codec=error.codec,
         )
-    if isinstance(fault, TooManyHeadersError):
+    if isinstance(error, TooManyHeadersError):
         return TooManyHeadersError(
             f"{what} It may be meant to exhaust time and memory, or the limit is too low for this topic. "
             f"Raise max_headers_per_record, or {skip}.",
@@ -51,9 +52,9 @@ def located(fault: BatchFault, partition: TopicPartition, base_offset: int, next
             partition=number,
             base_offset=base_offset,
             next_offset=next_offset,
-            offset=fault.offset,
-            count=fault.count,
-            limit=fault.limit,
+            offset=error.offset,
+            count=error.count,
+            limit=error.limit,
         )
     return CorruptBatchError(
         f"{what} The broker stored it that way, or it was damaged on the way here. Fetch it again, or {skip}.",
@@ -64,12 +65,13 @@ def located(fault: BatchFault, partition: TopicPartition, base_offset: int, next
     )
 
 
-def cut_off(
+def truncated_fetch(
     partition: TopicPartition, fetch_offset: int, fetched_bytes: int, size: int | None
 ) -> BatchTooLargeError:
-    """The fault of a fetch that returned bytes and not one whole batch.
+    """Return the error of a fetch that returned bytes but not one whole batch.
 
-    Brokers cut the first batch too when they speak a Fetch version below 3.
+    From Fetch version 3 on, a broker returns the first batch whole even if it exceeds the limit (KIP-74). With older
+    versions it cuts the first batch too.
     """
     batch = "the batch there" if size is None else f"the batch of {size} bytes there"
     return BatchTooLargeError(
