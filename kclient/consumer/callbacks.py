@@ -1,11 +1,10 @@
-"""Callbacks and rebalance steps that wait for the user's next call: they run user code or change what the user sees.
+"""Queue of callbacks and rebalance steps that the user's next call runs: user code, and changes that the user sees.
 
-The background task awaits the step. An error of the step is raised in the user's call, not in the task.
-A task that is cancelled while it waits removes its step from the queue.
+A background task enqueues a step and awaits it. An error of the step is raised in the user's call, not in the task. A
+task that is cancelled while it waits removes its step from the queue.
 
-Reentrancy: whether a call comes from inside another one: from a listener, a callback, or a task that they started.
-
-close() and unsubscribe() wait for other tasks, but must not wait for a call that waits for them.
+`inside` and `is_inside` detect reentrancy: a call that a listener, a callback, or a task started by one of them makes
+inside another call. close() and unsubscribe() wait for other calls, but never for a call that contains them.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class _Item:
 
 
 class CallbackQueue:
-    """A queue that flows fill and the user's calls empty, one piece after the other."""
+    """Background tasks fill this queue; the user's calls run its items one after another."""
 
     def __init__(self, posted: ChangeSignal) -> None:
         self._posted = posted
@@ -88,7 +87,7 @@ _around: ContextVar[tuple[object, ...]] = ContextVar("around", default=())
 
 @contextmanager
 def inside(scope: object) -> Iterator[None]:
-    """What is called in this block, and in the tasks that it begins, is inside of `scope`."""
+    """Mark calls made in this block, and in tasks that it starts, as inside `scope`."""
     before = _around.get()
     _around.set((*before, scope))
     try:
@@ -98,12 +97,12 @@ def inside(scope: object) -> Iterator[None]:
 
 
 def is_inside(scope: object) -> bool:
-    """Whether this code was called from inside of `scope`."""
+    """Return whether this code runs inside `scope`."""
     return any(outer is scope for outer in _around.get())
 
 
 async def error_of(step: Awaitable[None]) -> Exception | None:
-    """Await a step and return what it raised, so that the next step runs in any case."""
+    """Await a step and return its error, so that the next step runs in any case."""
     try:
         await step
     except Exception as exc:  # noqa: BLE001 – raised when all is done

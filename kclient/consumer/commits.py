@@ -1,16 +1,15 @@
-"""Commits in order: those that the user asked for, automatic ones, and the final one before partitions go.
+"""Commits in order: the user's, automatic ones, and the final one before partitions are revoked.
 
-Asynchronous and automatic commits are never retried: while the coordinator is out of reach they wait together, and
-then go out in their order. A synchronous commit, and the last automatic one, wait for the answers to those before, and
-are retried. Callbacks run in the order of their commits, inside the user's next poll, commit,
-unsubscribe or close. A close gives every asynchronous commit its outcome: `end` waits for the answers, also where the
-consumer was not connected yet, and what has none by then fails with CommitFailedError (closed).
+    commit               retried    is sent when
+    commit()             yes        all earlier commits are answered; later ones wait for its answer
+    commit_async()       no         the previous commit was sent, since one connection keeps the order
+    automatic            no         the previous commit was sent
+    final automatic      yes        all earlier commits are answered; before a revocation and at close()
 
-CommitQueue keeps the commits of one consumer in order: none overtakes an earlier one, whichever task asked for it.
-
-A commit that is tried once goes out as soon as the one before has gone out, for a connection keeps the order. One that
-is retried goes out when all before it have their answers, and blocks all later ones until it is over. A commit that is
-given up does not change the order: later ones still wait for earlier ones.
+While the coordinator is unknown, commits wait and are then sent in order. A commit that is given up does not change the
+order of the others. Callbacks run in the order of their commits, inside the user's next poll, commit, unsubscribe or
+close. close() gives every asynchronous commit an outcome: `end` waits for the answers, also if the consumer was not
+connected yet, and commits without an answer then fail with CommitFailedError (closed).
 """
 
 from __future__ import annotations
@@ -81,17 +80,17 @@ class CommitManager:
         self._fenced: BrokerError | None = None
 
     def raise_if_fenced(self) -> None:
-        """Another consumer took over our group instance id: nothing can be committed or joined any more."""
+        """Raise FENCED_INSTANCE_ID if another consumer has taken over the group instance id."""
         if self._fenced is not None:
             raise self._fenced.with_traceback(None)
 
-    # --- asked for by the user
+    # --- commits of the user
 
     async def commit(self, offsets: Offsets, on_retry: OnRetry = ignore_retry) -> None:
-        """Store offsets, after the commits before and as the member that we are now. The caller bounds it.
+        """Commit offsets after the earlier commits, as the current member. The caller limits the time.
 
-        `on_retry` is called with the reason of each failed try. A listener that close() runs does not
-        wait for a cluster that has gone.
+        `on_retry` is called with the reason of each failed try. A commit of a listener
+        that close() runs is given up when the cluster is gone.
 
         Raises what `OffsetCommitter.commit` raises.
         """
@@ -108,7 +107,7 @@ class CommitManager:
             ticket.finish()
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None, ready: Ready) -> None:
-        """Store offsets when `ready`, and hand the outcome to the callback. Raises CommitFailedError on a backlog."""
+        """Commit offsets when `ready` returns, then call the callback. Raise CommitFailedError on a backlog."""
         self.raise_if_fenced()
         if self._ended:
             raise closed_error()
@@ -126,7 +125,7 @@ class CommitManager:
         task.add_done_callback(self._pending.pop)
 
     async def wait_for_answers(self) -> None:
-        """Wait until every commit that was asked for has its answer, and its callback stands in the queue."""
+        """Wait until every commit has its answer, and its callback is in the queue."""
         if self._pending:
             await asyncio.wait(set(self._pending))
         await self._queue.wait_for_answers()
@@ -151,7 +150,7 @@ class CommitManager:
             await asyncio.wait(set(self._pending), timeout=UNWIND_SECONDS)
 
     def refuse_more(self) -> None:
-        """From now on `commit_async` raises ClosedError: nothing would be left to send it and to call back."""
+        """Let `commit_async` raise ClosedError from now on: no task would be left to send it."""
         self._ended = True
 
     def _fail_pending(self, why: str) -> None:
@@ -168,7 +167,7 @@ class CommitManager:
             await self._unless_given_up(offsets, ready, ticket)
         except KclientError as exc:
             error = exc
-        except Exception as exc:  # noqa: BLE001 – the callback must hear of it
+        except Exception as exc:  # noqa: BLE001 – the callback gets it
             error = InternalError.of("An asynchronous commit", exc)
         finally:
             ticket.finish()
@@ -179,7 +178,7 @@ class CommitManager:
             self._callbacks.enqueue(lambda: self._call_user(callback, offsets, error))
 
     async def _unless_given_up(self, offsets: Offsets, ready: Ready, ticket: CommitTicket) -> None:
-        """Store offsets when `ready`. Raises CommitFailedError (closed) when `end` waits no longer."""
+        """Commit offsets when `ready` returns. Raise CommitFailedError (closed) if `end` gives up first."""
         scope = asyncio.timeout(0 if self._given_up else None)
         try:
             async with scope:
@@ -195,7 +194,7 @@ class CommitManager:
             raise commit_failed("closed", self._config.group_id or "", self._given_up, offsets) from exc
 
     async def _store(self, commit: Awaitable[Offsets]) -> None:
-        """What every commit has in common: failures are counted, a fencing lasts, interceptors hear what was stored."""
+        """Await a commit: count a failure, remember FENCED_INSTANCE_ID, call the interceptors after success."""
         try:
             offsets = await commit
         except KclientError as exc:
@@ -209,12 +208,12 @@ class CommitManager:
     # --- automatic commits
 
     def restart_timer(self) -> None:
-        """The next automatic commit is a whole interval away, and never follows at once."""
+        """Schedule the next automatic commit one interval from now, and never at once."""
         pause_ms = max(self._config.auto_commit_interval_ms, self._config.retry_backoff_ms)
         self._next_auto_commit = self._runtime.now() + pause_ms / 1000
 
     def auto_commit_due(self) -> bool:
-        """Whether the interval has passed and no automatic commit is under way."""
+        """Return whether the interval has passed and no automatic commit is in flight."""
         if not self._config.enable_auto_commit or self._auto_in_flight:
             return False
         if self._next_auto_commit is None:
@@ -222,11 +221,11 @@ class CommitManager:
         return self._next_auto_commit is not None and self._runtime.now() >= self._next_auto_commit
 
     def auto_commit_at(self) -> float | None:
-        """When a waiting poll must look again, None if it need not."""
+        """Return when a waiting poll must commit automatically, None if it need not."""
         return None if self._auto_in_flight or not self._config.enable_auto_commit else self._next_auto_commit
 
     def auto_commit(self, offsets: Offsets) -> None:
-        """Store released offsets beside the poll; failures are logged and tried again later."""
+        """Commit committable offsets in the background; log a failure and try again later."""
         self.restart_timer()
         if offsets:
             self._auto_in_flight = True
@@ -249,7 +248,7 @@ class CommitManager:
             ticket.finish()
 
     def _warn(self, what: str, error: KclientError) -> None:
-        """Log a failure of a background commit, throttled: one that repeats must not fill the log."""
+        """Log a failure of a background commit. The log is throttled for failures that repeat."""
         fault = (what, error.kc_code, getattr(error, "reason", None) or getattr(error, "code", None))
         now, extra = self._runtime.now(), {"error": error.kc_code}
         self._throttled.warning(fault, now, f"{what} failed: %s", error, extra=extra)
@@ -257,10 +256,10 @@ class CommitManager:
     async def final_auto_commit(
         self, newest: Callable[[], Offsets], why: str, timeout: float, give_up: GiveUp = never_give_up
     ) -> None:
-        """The last automatic commit before partitions go: with retries, bounded; a failure is only logged.
+        """Commit automatically before partitions are revoked: retry until `timeout`, and only log a failure.
 
-        `newest` gives what to store, and gives it again where the member epoch was stale. Retries end early when they
-        `give_up` says so.
+        `newest` returns the offsets to store, and is called again after STALE_MEMBER_EPOCH. Retries end early when
+        `give_up` returns True.
         """
         if not self._config.enable_auto_commit or not newest():
             return
@@ -280,36 +279,36 @@ class CommitManager:
 
 @attrs.define(eq=False)
 class CommitTicket:
-    """One commit's place: `sent` once it is on the connection, or never will be; `answered` once that is known."""
+    """The place of one commit: `sent` when it was sent or given up, `answered` when it was answered or given up."""
 
     sent: asyncio.Future[None]
     answered: asyncio.Future[None]
     before: CommitTicket | None
 
     async def wait_to_send(self) -> None:
-        """Return when the one before has gone out; the next may follow then."""
+        """Wait until the previous commit was sent. The next commit may follow then."""
         if self.before is not None:
             await _done(self.before.sent)
         _follow(None, self.sent)
 
     async def wait_for_earlier(self) -> None:
-        """Return when all earlier commits are answered; no later one is sent until `finish` is called."""
+        """Wait until all earlier commits are answered. No later one is sent before `finish`."""
         if self.before is not None:
             await _done(self.before.answered)
 
     def finish(self) -> None:
-        """It is answered, or was given up."""
+        """Note that the commit is answered or given up. Later ones still wait for earlier ones."""
         before, self.before = self.before, None
         _follow(None if before is None else before.sent, self.sent)
         _follow(None if before is None else before.answered, self.answered)
 
     async def wait_finished(self) -> None:
-        """Return when this commit and all earlier ones are over."""
+        """Wait until this commit and all earlier ones are finished."""
         await _done(self.answered)
 
 
 class CommitQueue:
-    """See the module."""
+    """Keeps the commits of one consumer in order, whichever task makes them."""
 
     def __init__(self) -> None:
         self._last: CommitTicket | None = None
@@ -321,7 +320,7 @@ class CommitQueue:
         return self._last
 
     async def wait_for_answers(self) -> None:
-        """Wait until all commits that are in the queue now are over."""
+        """Wait until all commits that are in the queue now are finished."""
         if self._last is not None:
             await self._last.wait_finished()
 
@@ -333,7 +332,7 @@ async def _done(future: asyncio.Future[None]) -> None:
 
 
 def _follow(first: asyncio.Future[None] | None, second: asyncio.Future[None]) -> None:
-    """The second is done when the first is."""
+    """Complete the second future when the first is done, or at once without a first."""
     if first is not None and not first.done():
         first.add_done_callback(lambda _: _follow(None, second))
     elif not second.done():

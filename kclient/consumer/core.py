@@ -40,7 +40,7 @@ Decode = Callable[[DecodeTask], Awaitable[None]]
 
 
 class ConsumerCore:
-    """The parts of one consumer. `call_user` runs the user's functions, `decode` the middle step of a delivery."""
+    """The parts of one consumer. `call_user` runs the user's functions, `decode` decodes records."""
 
     def __init__(self, config: Config, runtime: Runtime, call_user: CallUser, decode: Decode) -> None:
         self.config = config
@@ -106,7 +106,7 @@ class ConsumerCore:
 
     @property
     def running(self) -> bool:
-        """Whether the cluster was reached and the tasks run. False once the end has begun: nothing new may start."""
+        """Whether the cluster was reached and the tasks run. False once close() is ending them."""
         start = self._start
         if self.ending is not None or start is None:
             return False
@@ -118,7 +118,7 @@ class ConsumerCore:
         return self._start is not None and self.ending is None
 
     async def start(self) -> None:
-        """Reach the cluster and start the flows, once. Raises what `Cluster.start` raises; another call tries again.
+        """Connect and start the background tasks, once. Raise what `Cluster.start` raises; a later call tries again.
 
         A try continues when its caller has timed out. If it fails then, the next call raises the error, so that callers
         with short timeouts see it too.
@@ -145,12 +145,12 @@ class ConsumerCore:
         self.tasks.start("fetcher", self.fetcher.run)
 
     async def stop_starting(self) -> None:
-        """Give up a start that has not succeeded."""
+        """Cancel a start that has not succeeded."""
         if self._start is not None and not self._start.done():
             self._start.cancel()
             await asyncio.wait([self._start])
 
-    # --- what the user asked for
+    # --- the subscription
 
     def follow_subscription(self) -> None:
         """Pass a changed subscription to the metadata cache and to the group."""
@@ -158,9 +158,11 @@ class ConsumerCore:
         self._metadata_seen = self.cluster.metadata.version
         self.cluster.set_topics(self._wanted_topics())
         if self.subscription.kind is SubscriptionKind.PATTERN:
-            self.cluster.request_update("a pattern is subscribed to")  # another one may have been before
+            self.cluster.request_update(
+                "a pattern is subscribed to"
+            )  # the metadata may be of an earlier subscription
         if self._topics_to_join is not None and self.group.joining:
-            self.group.join(self._topics_to_join)  # a member says at once what it wants now
+            self.group.join(self._topics_to_join)  # a member sends its new subscription at once
         else:
             self._join_due = True
         self.changed.notify()
@@ -174,14 +176,14 @@ class ConsumerCore:
         self.buffer.drop(unsubscribed)
 
     def join_group(self) -> None:
-        """Join the group. Only a poll does so: a member that does not poll would own partitions and not read them."""
+        """Join the group. Only poll() calls this: a member without polls would own partitions and not read them."""
         if self._join_due and (topics := self._topics_to_join) is not None:
             self.group.join(topics)
             self._join_due = False
         self._match_pattern()
 
     def _match_pattern(self) -> None:
-        """Metadata changed: find the topics of a pattern again."""
+        """Match the pattern again if the metadata has changed."""
         version = self.cluster.metadata.version
         if version == self._metadata_seen or self.subscription.kind is not SubscriptionKind.PATTERN:
             return
@@ -194,7 +196,7 @@ class ConsumerCore:
             self._join_due = False
 
     def learn_topics(self, topics: Iterable[str]) -> None:
-        """The group's leader saw topics of our pattern before us."""
+        """Add assigned topics that match the pattern and that only the group's leader knew so far."""
         new = [topic for topic in dict.fromkeys(topics) if not self.subscription.has(topic)]
         if new:
             self.subscription.add(new)
@@ -206,11 +208,11 @@ class ConsumerCore:
 
     @property
     def _topics_to_join(self) -> tuple[str, ...] | None:
-        """What to join with; a pattern joins when metadata shows what matches it."""
+        """The topics to join with, None for a pattern: it joins when the metadata shows its topics."""
         kinds = SubscriptionKind.TOPICS, SubscriptionKind.BROKERS
         return self.subscription.topics if self.subscription.kind in kinds else None
 
-    # --- keeping the parts in step
+    # --- assignment and delivered records
 
     def set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
         """Make these the assigned partitions. Drop buffered and undelivered records of all others."""

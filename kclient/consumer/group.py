@@ -1,21 +1,19 @@
-"""The group part of a consumer: coordinator, membership while subscribed, and commits.
+"""The group of a consumer: coordinator, membership while subscribed, commits, and leaving.
 
-Leaving the group has two parts; the second happens whatever cuts the first short.
+Leaving the group has two steps (`LeaveState`). The second follows even if the first is cut short.
 
-    in the user's call       no assignment changes any more → the listener gives up the partitions
-                             → commits that it began get their answers
-    in a task of its own     LeaveGroup, or the last heartbeat of KIP-848
+    REVOKING    in the user's call: no new assignment → the listener → its commits get their answers
+    SENDING     in a background task: LeaveGroup, or the last heartbeat of KIP-848
 
-The call waits for LeaveGroup. A cancelled call does not, and LeaveGroup is sent in the background. The next join waits
-for LeaveGroup, so that the coordinator does not confuse the two memberships. A second call that leaves waits for the
-first. One deadline, in the loop's time, covers all steps; part of it is reserved for LeaveGroup, so that the other
-members get the partitions soon.
+The user's call waits for LeaveGroup, unless it is cancelled. The next join waits for LeaveGroup too, so that the
+coordinator does not confuse the two memberships. A second call that leaves waits for the first. One deadline, in the
+loop's time, covers all steps; a part of it is reserved for LeaveGroup, so that other members get the partitions soon.
 
-The group protocol is the configured one, or, with `auto`, what the cluster supports.
+The group protocol is the configured one, or, with `auto`, what the cluster supports:
 
-classic     JoinGroup, SyncGroup: the group's leader shares out
-consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator shares out
-auto        consumer where brokers list that request and the feature group.version is at 1 or higher; else classic
+classic     JoinGroup, SyncGroup: the group's leader assigns the partitions
+consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator assigns the partitions
+auto        consumer if brokers list that request and the feature group.version is at least 1; else classic
 """
 
 from __future__ import annotations
@@ -97,7 +95,7 @@ class GroupConsumer:
 
     @property
     def joining(self) -> bool:
-        """Whether this consumer takes part in the group, or tries to."""
+        """Whether this consumer is a member of the group, or is joining it."""
         return self._membership is not None
 
     @property
@@ -112,26 +110,26 @@ class GroupConsumer:
 
     @property
     def stable(self) -> bool:
-        """Whether this consumer is a member whose assignment stands."""
+        """Whether this consumer is a member and may commit: no rebalance is under way."""
         return self._membership is not None and self._membership.stable
 
     def join(self, topics: tuple[str, ...]) -> None:
-        """Take part in the group, wanting these topics."""
+        """Join the group with these topics, or change the topics of the membership."""
         if self._membership is None:
             core = self._core
             self._membership = self._new_membership()
-            self._tell_topics(self._membership, topics)
+            self._set_topics(self._membership, topics)
             self._membership.changed.chain(core.changed)
-            core.tasks.start(MEMBERSHIP, partial(self._take_part, self._membership))
+            core.tasks.start(MEMBERSHIP, partial(self._run_membership, self._membership))
         else:
-            self._tell_topics(self._membership, topics)
+            self._set_topics(self._membership, topics)
 
-    async def _take_part(self, membership: Membership) -> None:
+    async def _run_membership(self, membership: Membership) -> None:
         await self._leaving.wait_until_left()  # of the previous membership
         await membership.run()
 
     def _new_membership(self) -> Membership:
-        """A membership in the protocol that is configured, or that the cluster allows: chosen once."""
+        """Return a membership in the configured protocol. `auto` is decided once."""
         core = self._core
         features, metrics = core.cluster.features, core.metrics.coordinator
         self._protocol = self._protocol or chosen_protocol(
@@ -177,7 +175,7 @@ class GroupConsumer:
             self._leaving.send(membership, reason, deadline, leave)
 
     def auto_commit(self) -> None:
-        """Store what is released, if this consumer may commit now: a member in a rebalance may not."""
+        """Commit automatically if this consumer may: a member in a rebalance may not."""
         if self.stable or not self._core.subscription.automatic:
             self.commits.auto_commit(self._core.committable())
         else:
@@ -186,7 +184,7 @@ class GroupConsumer:
     async def last_commit(
         self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, give_up: GiveUp
     ) -> None:
-        """The automatic commit of close(), given up as soon as `give_up` says so."""
+        """Commit automatically for close(), until `timeout` or `give_up()`."""
         if self.stable or not self._core.subscription.automatic:
             await self.commits.final_auto_commit(lambda: offsets, "on close", timeout, give_up)
 
@@ -196,7 +194,7 @@ class GroupConsumer:
             self._membership.poll_started()
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again when the flow comes round. Raises ArgumentError for a reason that no request can carry."""
+        """Let the membership join again. Raise ArgumentError for a reason that no request can carry."""
         try:
             reason.encode()
         except (AttributeError, UnicodeEncodeError):
@@ -240,12 +238,12 @@ class GroupConsumer:
             self.join(self._core.subscription.topics)
 
     def require_broker_patterns(self) -> None:
-        """Raise UsageError where the brokers resolve no patterns; with auto that shows when they are reached."""
+        """Raise UsageError in a classic group, whose brokers do not resolve patterns. `auto` is decided later."""
         if CLASSIC in (self._protocol, self._core.config.group_protocol):
             raise no_broker_patterns()
 
     def metadata(self) -> GroupMetadata:
-        """Who we are in the group."""
+        """Return group id, generation, member id and instance id."""
         instance_id = self._core.config.group_instance_id
         if self._membership is None:
             return GroupMetadata(self.group_id, group_instance_id=instance_id)
@@ -253,15 +251,15 @@ class GroupConsumer:
         return GroupMetadata(self.group_id, generation.generation_id, generation.member_id, instance_id)
 
     def is_present(self, generation: Generation) -> bool:
-        """Whether this generation is still the one we are in."""
+        """Return whether this is the current generation."""
         return self._membership is not None and self._membership.generation == generation
 
     @property
     def lost(self) -> bool:
-        """Whether partitions given up now may belong to others already."""
+        """Whether partitions that are given up now may already belong to other members."""
         return self._membership is None or self._membership.lost
 
-    def _tell_topics(self, membership: Membership, topics: tuple[str, ...]) -> None:
+    def _set_topics(self, membership: Membership, topics: tuple[str, ...]) -> None:
         subscription = self._core.subscription
         pattern = subscription.broker_pattern
         if pattern is not None and isinstance(membership, ConsumerMembership):
@@ -275,7 +273,7 @@ class GroupConsumer:
         return None if state is None else state.topic_id_for_commit(offset)
 
     def _identity(self) -> Identity:
-        """Under which name to commit. Raises CommitFailedError for a subscribed consumer that has not joined."""
+        """Return the identity for OffsetCommit. Raise CommitFailedError if a subscribed consumer has not joined."""
         if self._membership is not None:
             return self._membership.commit_identity()
         if self._core.subscription.automatic:
@@ -410,7 +408,7 @@ def before_leaving(deadline: float, now: float) -> float:
 
 
 def chosen_protocol(configured: str, features: Features, group_id: str) -> str:
-    """classic or consumer; with `auto`, the log says which and why."""
+    """Return classic or consumer. With `auto`, log which and why."""
     if configured != AUTO:
         return configured
     listed = ConsumerGroupHeartbeatRequest.API_KEY in features.apis

@@ -39,12 +39,12 @@ EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 # 2001 to 5138 in seconds; 12 January 1970 to March 1973 in ms.
 LOOKS_LIKE_SECONDS: Final = range(10**9, 10**11)
-TELLING_SECONDS: Final = 0.5  # the look-up's own deadline knows which partitions are missing: it speaks first
+GRACE_SECONDS: Final = 0.5  # the lookup's own deadline passes first: its error names the missing partitions
 FATAL_FOR_A_TOPIC = (TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION)
 
 
 async def partitions_for(core: ConsumerCore, topic: str, timeout: float) -> list[PartitionInfo]:
-    """The partitions of one topic, none if it does not exist."""
+    """Return the partitions of one topic, none if it does not exist."""
     (name,) = checked_topics([topic])
     async with core.timeouts.limit(timeout, f"the partitions of {name}"):
         await core.start()
@@ -55,7 +55,7 @@ async def partitions_for(core: ConsumerCore, topic: str, timeout: float) -> list
 
 
 async def list_topics(core: ConsumerCore, timeout: float) -> dict[str, list[PartitionInfo]]:
-    """Every topic that this client may see, with its partitions."""
+    """Return every topic that this client may see, with its partitions."""
     async with core.timeouts.limit(timeout, "the list of topics"):
         await core.start()
         answer = await core.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
@@ -63,7 +63,7 @@ async def list_topics(core: ConsumerCore, timeout: float) -> dict[str, list[Part
 
 
 async def brokers(core: ConsumerCore, timeout: float) -> dict[int, Broker]:
-    """The brokers of the cluster by id, asked for now."""
+    """Request the brokers of the cluster, and return them by id."""
     async with core.timeouts.limit(timeout, "the list of brokers"):
         await core.start()
         await core.cluster.describe_topics([], allow_auto_create=False, timeout=timeout)
@@ -73,7 +73,7 @@ async def brokers(core: ConsumerCore, timeout: float) -> dict[int, Broker]:
 async def offsets_for_times(
     core: ConsumerCore, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """The first offset at or after each time; None where there is none."""
+    """Return the first offset at or after each time, None if there is none."""
     wanted = {tp: _milliseconds(tp, when) for (tp, when) in _checked_times(times)}
     found = await _ask(core, wanted, timeout)
     return {partition: found.get(partition) for partition in wanted}
@@ -90,7 +90,7 @@ def _checked_times(
 
 
 def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
-    """A time as ms since 1970. Raises ArgumentError for what would be another time than was meant."""
+    """Return ms since 1970. Raise ArgumentError for a naive datetime, and for a number that looks like seconds."""
     if isinstance(when, datetime.datetime):
         if when.tzinfo is None:
             raise ArgumentError(
@@ -114,7 +114,7 @@ def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
 async def beginning_offsets(
     core: ConsumerCore, partitions: Iterable[TopicPartition], timeout: float
 ) -> dict[TopicPartition, int]:
-    """The first offset of each partition."""
+    """Return the first offset of each partition."""
     return await _ends(core, partitions, EARLIEST_TIMESTAMP, timeout)
 
 
@@ -137,14 +137,14 @@ async def _ask(
     core: ConsumerCore, times: Mapping[TopicPartition, int], timeout: float
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     if timeout == 0:
-        core.tasks.spawn("offset lookup", _ask_unheard(core, times))
+        core.tasks.spawn("offset lookup", _ask_in_background(core, times))
         return {}
     deadline = core.runtime.now() + timeout
     async with core.timeouts.limit(timeout, "the first connection"):
         await core.start()
     left = deadline - core.runtime.now()
     backoff = Backoff.for_retries(core.config, core.runtime)
-    async with core.timeouts.limit(left + TELLING_SECONDS, "the offsets"):
+    async with core.timeouts.limit(left + GRACE_SECONDS, "the offsets"):
         found = await list_offsets(core.cluster, times, core.config.isolation, backoff=backoff, timeout=left)
     core.lag.learn_ends(
         {tp: at.offset for tp, at in found.items() if at is not None and times[tp] == LATEST_TIMESTAMP}
@@ -152,7 +152,7 @@ async def _ask(
     return found
 
 
-async def _ask_unheard(core: ConsumerCore, times: Mapping[TopicPartition, int]) -> None:
+async def _ask_in_background(core: ConsumerCore, times: Mapping[TopicPartition, int]) -> None:
     try:
         await _ask(core, times, core.config.request_timeout_ms / 1000)
     except KclientError as exc:
@@ -162,7 +162,7 @@ async def _ask_unheard(core: ConsumerCore, times: Mapping[TopicPartition, int]) 
 def _partitions(
     core: ConsumerCore, answer: MetadataResponse, *, checking: bool
 ) -> dict[str, list[PartitionInfo]]:
-    """`answer` is the last that metadata has learnt from: the brokers are those that it names."""
+    """Return the partitions in a Metadata response, which the cluster metadata holds already with its brokers."""
     found: dict[str, list[PartitionInfo]] = {}
     named = dict(core.cluster.metadata.brokers)
     for topic in answer.topics:
@@ -190,7 +190,7 @@ def _infos(topic: MetadataResponseTopic, named: Mapping[int, Broker]) -> list[Pa
 
 
 class ConsumerLag:
-    """The lag of one consumer's partitions, and the ends that it still has to learn."""
+    """The lag of each partition, and the partitions whose end is not known yet."""
 
     def __init__(self, core: ConsumerCore) -> None:
         self._core = core
@@ -214,7 +214,7 @@ class ConsumerLag:
         return max(0, end - consumed.offset)
 
     def learn_ends(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Ends that a look-up brought: of partitions that are assigned now they count, as in Java."""
+        """Keep the ends that a lookup returned for assigned partitions, as Java does."""
         for partition, end in ends.items():
             if (state := self._core.positions.find(partition)) is not None:
                 self._note(state, end)

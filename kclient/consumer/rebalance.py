@@ -1,13 +1,14 @@
-"""The user's side of the group flow: what happens to partitions before a join and after a sync.
+"""The consumer's side of a rebalance: before JoinGroup, and after SyncGroup or a reconciliation of KIP-848.
 
-    on_join_prepare     before a join: stop what goes → auto-commit → on_partitions_revoked or _lost, and give it up
-    on_join_complete    an assignment: stop what goes → auto-commit → on_partitions_revoked, give it up
-                        → install → on_partitions_assigned
+    on_join_prepare     before JoinGroup: stop delivery → auto-commit → on_partitions_revoked or _lost
+    on_join_complete    after SyncGroup: stop delivery of revoked partitions → auto-commit → on_partitions_revoked
+                        → install the assignment → on_partitions_assigned
+    reconcile           a new assignment of KIP-848: as on_join_complete
 
-Eager members give up everything in `on_join_prepare`, so nothing goes when they take over; cooperative ones keep all
-but the partitions of topics that they do not want any more. The group flow awaits these. The steps that run listeners,
-or change what the user sees, are left for the user's next poll; between them the automatic commit runs in the
-background, so a poll never waits for it. What stays is fetched all the while.
+Eager members revoke everything in `on_join_prepare`; cooperative ones only partitions of topics that are no longer
+subscribed. The membership's task awaits these methods. Steps that run listeners, or change what the user sees, are
+queued for the user's next poll. The automatic commit between them runs in the background, so that poll() does not wait
+for it. Partitions that stay are fetched all the time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class AssignmentChange:
 
 
 class Rebalance:
-    """Runs for the group flow, in the user's polls."""
+    """Carries out rebalances for the membership's task, in the user's polls."""
 
     def __init__(self, core: ConsumerCore) -> None:
         self._core = core
@@ -50,11 +51,11 @@ class Rebalance:
         self.under_way = False  # from the first step that needs the user's poll until the last one is done
 
     def owned(self) -> Partitions:
-        """What is assigned now."""
+        """Return the assigned partitions."""
         return self._core.positions.assigned()
 
     def poll_slow(self, since_poll: float) -> None:
-        """Warn of a handler that takes most of max_poll_interval_ms: others are about to get what it has in hand."""
+        """Warn of a handler that takes most of max_poll_interval_ms: its partitions are about to be lost."""
         core = self._core
         config, delivered_counts = core.config, core.delivered_counts()
         log.warning(
@@ -71,7 +72,7 @@ class Rebalance:
         )
 
     async def on_join_prepare(self, lost: bool, *, cooperative: bool = False) -> None:
-        """Give up what must go before a join. Returns when the user's polls have done it."""
+        """Revoke what must be revoked before JoinGroup. Return when the user's polls have done it."""
         with self._needing_polls():
             await self._prepare(lost, cooperative=cooperative)
 
@@ -112,21 +113,21 @@ class Rebalance:
         return change.installed and change.error is None
 
     async def leave(self, *, lost: bool, deadline: float) -> None:
-        """Give up the assignment because the consumer leaves. In the user's own call.
+        """Give up the assignment because the consumer leaves. Runs in the user's call.
 
-        A listener that another call of the user's runs comes to its end first, or until the deadline. What one gives
-        up at this moment is not reported to the listener again.
+        Wait first for a listener that another call runs, at most until the deadline. Partitions that it is giving up
+        are not reported to the listener again.
         """
         await self.invoker.wait_until_returned(deadline)
         lost = lost or self._core.group.lost  # a heartbeat may have ended the membership meanwhile
         if left := self.invoker.pending_lost():
             await (self.invoker.lose(left) if lost else self.invoker.revoke(left))
 
-    # --- what the flow waits for
+    # --- for the membership's task
 
     @contextmanager
     def _needing_polls(self) -> Iterator[None]:
-        """A poll stays in the rebalance while this runs, and looks again when it has ended."""
+        """Keep poll() in the rebalance while this block runs, and wake it at the end."""
         self.under_way = True
         try:
             yield
@@ -141,20 +142,20 @@ class Rebalance:
     async def _stop_and_commit(self, going: Callable[[], Partitions], why: str) -> None:
         core = self._core
         await core.rebalance_steps.call(lambda: self._stop_delivery(going()))
-        # The group waits for us no longer than max_poll_interval_ms: half of it is left for the join itself.
+        # The group waits at most max_poll_interval_ms for this member: leave half of it for JoinGroup.
         timeout = core.config.max_poll_interval_ms / 2000
         await core.group.commits.final_auto_commit(core.committable, why, timeout)
 
     # --- steps in the user's polls
 
     async def _stop_delivery(self, going: Partitions) -> None:
-        """From here on delivered and committed agree: nothing more of these is fetched or handed out."""
+        """Fetch and deliver nothing more of these, so that the commit covers all delivered records."""
         core = self._core
         core.return_undelivered(going)
         core.positions.mark_pending_revocation(going)
 
     async def _give_back(self, going: Partitions, *, always: bool) -> None:
-        """Before a join: a heartbeat's answer since the last poll may have ended the membership."""
+        """Call the listener before JoinGroup. A heartbeat may have ended the membership since the last poll."""
         if self._core.group.lost:
             await self.invoker.lose(self.owned())
         elif going or always:

@@ -1,4 +1,4 @@
-"""What the user asked for: topics, a pattern, or partitions by hand – one kind at a time until `unsubscribe`. Pure.
+"""The subscription: topics, a pattern, or assigned partitions – one kind at a time until `unsubscribe`. Pure.
 
 kind       topics                          who assigns
 NONE       –                               –
@@ -35,11 +35,11 @@ class SubscriptionKind(enum.Enum):
 
 
 class SubscriptionState:
-    """The subscription, its listener, and the topics that come of it, in sorted order."""
+    """The subscription, its listener, and its topics in sorted order."""
 
     def __init__(self) -> None:
         self.kind = SubscriptionKind.NONE
-        self.choice = 0  # how often the user has chosen
+        self.choice = 0  # counts changes by the user
         self.pattern: re.Pattern[str] | None = None
         self.broker_pattern: SubscriptionPattern | None = None
         self.topics: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class SubscriptionState:
         self._set_topics(tuple(sorted(dict.fromkeys(tp.topic for tp in partitions))))
 
     def clear(self) -> None:
-        """Ask for nothing."""
+        """Subscribe to nothing."""
         self.kind, self.pattern, self.listener = SubscriptionKind.NONE, None, None
         self.broker_pattern = None
         self._set_topics(())
@@ -105,7 +105,7 @@ class SubscriptionState:
         return changed
 
     def covers(self, topic: str) -> bool:
-        """Whether a group may assign partitions of this topic to us."""
+        """Return whether the group may assign partitions of this topic to this consumer."""
         if self.kind is SubscriptionKind.PATTERN and self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
         if self.kind is SubscriptionKind.BROKERS:
@@ -113,11 +113,11 @@ class SubscriptionState:
         return self.has(topic)
 
     def has(self, topic: str) -> bool:
-        """Whether it is one of `topics`, of which there may be thousands."""
+        """Return whether this is one of `topics`, of which there may be thousands."""
         return topic in self._names
 
     def add(self, topics: Iterable[str]) -> None:
-        """The group's leader saw these topics of our pattern first."""
+        """Add topics of the pattern that the group's leader has seen first."""
         self._set_topics(tuple(sorted(dict.fromkeys((*self.topics, *topics)))))
 
     def _set_topics(self, topics: tuple[str, ...]) -> None:

@@ -1,10 +1,10 @@
-"""The background tasks of one consumer. A failed task ends no other; the next poll raises its error and restarts it.
+"""Background tasks of one consumer, and the timeouts of its calls.
 
-What ends a wait early: the call's own timeout, `wakeup()`, and `close()`.
+A task that fails does not end the others. The next poll raises its error and restarts it.
 
-Only the wait ends. What the flows have in flight goes on, and the next call finds its result. No wakeup reaches a call
-that a listener or a callback makes inside `close()` or `unsubscribe()`: the partitions go all the same, and an
-interrupted commit of theirs could not be made again.
+A call stops waiting when its timeout passes, at `wakeup()`, or at `close()`. Background tasks continue meanwhile, and
+the next call finds their results. `wakeup()` does not interrupt calls that a listener or a callback makes inside
+`close()` or `unsubscribe()`: the partitions are given up in any case, so an interrupted commit could not be repeated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kclient.log import get_logger
 
 log = get_logger("kclient.consumer")
 
-Flow = Callable[[], Coroutine[Any, Any, None]]
+TaskFunction = Callable[[], Coroutine[Any, Any, None]]
 
 
 class BackgroundTasks:
@@ -29,16 +29,16 @@ class BackgroundTasks:
 
     def __init__(self, failed: ChangeSignal) -> None:
         self._failed = failed
-        self._flows: dict[str, Flow] = {}
+        self._functions: dict[str, TaskFunction] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._spawned: dict[asyncio.Task[None], None] = {}
         self._errors: dict[str, BaseException] = {}
 
-    def start(self, name: str, flow: Flow) -> None:
-        """Run a flow under this name."""
-        self._flows[name] = flow
-        task = self._tasks[name] = asyncio.create_task(flow(), name=f"kclient {name}")
-        task.add_done_callback(lambda ended: self._flow_ended(name, ended))
+    def start(self, name: str, run: TaskFunction) -> None:
+        """Start a task under this name; `take_error` restarts it after a failure."""
+        self._functions[name] = run
+        task = self._tasks[name] = asyncio.create_task(run(), name=f"kclient {name}")
+        task.add_done_callback(lambda ended: self._task_ended(name, ended))
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a short background task. The next poll raises its error."""
@@ -53,8 +53,8 @@ class BackgroundTasks:
             return None
         name = next(iter(self._errors))
         error = self._errors.pop(name)
-        if name in self._flows:
-            self.start(name, self._flows[name])
+        if name in self._functions:
+            self.start(name, self._functions[name])
         if isinstance(error, KclientError):
             return error
         internal = InternalError(
@@ -65,15 +65,15 @@ class BackgroundTasks:
         return internal
 
     async def stop(self, *names: str) -> None:
-        """End these flows, or everything, and wait until it has ended."""
+        """Cancel the named tasks, or all, and wait for their end."""
         if ending := self.end(*names):
             await asyncio.wait(ending)
 
     def end(self, *names: str) -> set[asyncio.Task[None]]:
         """Cancel these tasks, or all. Return the tasks to wait for."""
         ending = {self._tasks.pop(name) for name in names or tuple(self._tasks) if name in self._tasks}
-        for name in names or tuple(self._flows):
-            self._flows.pop(name, None)
+        for name in names or tuple(self._functions):
+            self._functions.pop(name, None)
             self._errors.pop(name, None)
         if not names:
             ending |= self._spawned.keys()
@@ -81,7 +81,7 @@ class BackgroundTasks:
             task.cancel()
         return ending
 
-    def _flow_ended(self, name: str, task: asyncio.Task[None]) -> None:
+    def _task_ended(self, name: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(name) is not task:
             return  # stopped on purpose
         del self._tasks[name]
@@ -103,18 +103,18 @@ Reason = Callable[[], KclientError]
 
 
 class CallTimeout:
-    """One call's wait, and what ended it before its time."""
+    """The timeout of one call, and the reason if it ended early."""
 
     why: str = "The brokers are slow or out of reach."
     ended_early: Reason | None = None
 
     def note_failure(self, why: str) -> None:
-        """What was asked for was refused, and is asked for again."""
+        """Keep the reason why a request failed and is retried, for the text of the DeadlineError."""
         self.why = f"The last try: {why.removesuffix('.')}."
 
 
 class CallTimeouts:
-    """The waits of one consumer's calls."""
+    """The timeouts of the calls that wait now."""
 
     def __init__(self, ended: ChangeSignal) -> None:
         self.closing = False
@@ -125,16 +125,16 @@ class CallTimeouts:
         self._woken = False
 
     def wakeup(self) -> None:
-        """End the wait of a call, or of the next one if none waits. On the loop's thread, or before there is a loop.
+        """Interrupt the waiting call, or the next one. Call it on the loop's thread, or before there is a loop.
 
-        Without effect once `close()` has begun.
+        No effect once `close()` has begun.
         """
         if not self.closing:
             self._woken = True
             self._end(self._wakeable, self._wakeup_error)
 
     def close(self) -> None:
-        """End the waits of this moment for good, and forget a wakeup that no call has raised yet.
+        """Interrupt all waiting calls with ClosedError, and drop a wakeup that no call has raised.
 
         Listeners that close() runs may still make calls that wait.
         """
@@ -144,7 +144,7 @@ class CallTimeouts:
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """No wakeup ends a call that is made inside of this block; the first call after it raises WakeupError."""
+        """Defer wakeups of calls made inside this block; the first call after it raises WakeupError."""
         block = object()
         self._undisturbed.add(block)
         try:
@@ -160,7 +160,7 @@ class CallTimeouts:
 
     @asynccontextmanager
     async def limit(self, timeout: float, waiting_for: str) -> AsyncIterator[CallTimeout]:
-        """Bound what is awaited inside; `waiting_for` names it. Raise DeadlineError, WakeupError, ClosedError."""
+        """Limit the block to `timeout` seconds. Raise DeadlineError with `waiting_for`, WakeupError or ClosedError."""
         wakeable = not any(map(is_inside, self._undisturbed))
         if wakeable:
             self.check()
@@ -183,7 +183,7 @@ class CallTimeouts:
 
     @contextmanager
     def _known(self, scope: asyncio.Timeout, wait: CallTimeout, *, wakeable: bool) -> Iterator[None]:
-        """Let `close`, and `wakeup` if it may, end this scope."""
+        """Register the scope, so that `close`, and `wakeup` if it is wakeable, can end it."""
         self._scopes[scope] = wait
         if wakeable:
             self._wakeable.add(scope)
@@ -206,7 +206,7 @@ class CallTimeouts:
 
 
 def closed_error() -> ClosedError:
-    """What every call raises after close(), and one that waits when close() is called."""
+    """Return the error of calls after close(), and of calls that wait when close() begins."""
     return ClosedError(
         "This consumer is closed. close() was called, or its with-block was left. Make a new consumer."
     )
