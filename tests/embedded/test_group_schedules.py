@@ -129,11 +129,11 @@ def check(group: ClassicGroup) -> None:
     assert group.state is not ClassicGroupState.EMPTY or not group.members
     named = {member.instance_id: name for name, member in group.members.items() if member.instance_id}
     assert group.static == named
-    assert set(group.unsynced) <= set(group.members)
+    assert set(group.pending_sync_members) <= set(group.members)
     if group.state is ClassicGroupState.STABLE:
         parts = [member.assignment for member in group.members.values() if member.assignment]
         assert len(set(parts)) == len(parts)  # nobody has what another one has
-    assert (group.gathering is not None) == (group.state is ClassicGroupState.PREPARING)
+    assert (group.join_timer is not None) == (group.state is ClassicGroupState.PREPARING)
 
 
 @pytest.mark.spec("S4-01", "S4-42", "S4-36", "S4-56", "B.21")

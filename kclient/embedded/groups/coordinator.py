@@ -1,7 +1,7 @@
-"""Which groups a broker coordinates: those whose partition of `__consumer_offsets` it leads.
+"""The group coordinator of a broker: the groups whose partition of `__consumer_offsets` it leads.
 
-Groups and commits live in memory and, as records, in that partition. A broker that becomes its leader reads them back
-from there; one that ceases to lead it forgets them, and whoever waits for an answer is sent to look for the new one.
+Groups and commits are in memory and, as records, in that partition. A new leader of the partition loads them from
+there; the old one unloads them, and answers parked requests with NOT_COORDINATOR.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from kclient.embedded.clock import Timer
 
 
-NEW_COORDINATOR: Final = Release.parse("4.0")  # written anew, it answers some things in another way
+NEW_COORDINATOR: Final = Release.parse("4.0")  # the rewritten coordinator answers some requests differently
 WRITE_SECONDS: Final = 5.0  # offsets.commit.timeout.ms
 
 
 @attrs.define(eq=False)
 class _Wait:
-    """A partition that is led here, but does not serve yet: what is answered meanwhile, and what ends it."""
+    """A partition that is loading: the error code until then, and the timer that ends it."""
 
     code: int
     timer: Timer
 
 
 class GroupCoordinator:
-    """One broker's groups. Raises `ApiError` wherever a group is not to be had here."""
+    """The groups of one broker. Its methods raise `ApiError` for a group that it does not coordinate."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
         self.broker = broker
@@ -59,14 +59,14 @@ class GroupCoordinator:
         self._waiting: dict[int, _Wait] = {}
         self._schedule_expiration()
 
-    # --- who is here
+    # --- lookup
 
     def partition_of(self, group_id: str) -> int:
-        """The number of the partition that holds a group."""
+        """Return the number of the partition that holds a group."""
         return offsets_topic_partition(group_id, self.broker.state.settings.offsets_topic_num_partitions)
 
     def check(self, group_id: str, *, nameless: bool = False) -> Partition:
-        """The partition that holds a group, if this broker leads it and has read it.
+        """Return the partition that holds a group. Raise ApiError unless this broker leads and has loaded it.
 
         `nameless` allows the group "": offsets may be committed to it.
         """
@@ -81,16 +81,16 @@ class GroupCoordinator:
         return partition
 
     def find(self, group_id: str, *, nameless: bool = False) -> CoordinatorGroup | None:
-        """A group of this broker, None where there is no such. Raises ApiError as `check` does."""
+        """Return a group of this broker, or None. Raise ApiError as `check` does."""
         self.check(group_id, nameless=nameless)
         return self.groups.get(group_id)
 
     @property
     def loading(self) -> bool:
-        """Whether any partition is still being read."""
+        """Whether any partition is loading."""
         return any(wait.code == COORDINATOR_LOAD_IN_PROGRESS for wait in self._waiting.values())
 
-    # --- what is written
+    # --- writing
 
     def write(
         self,
@@ -103,7 +103,7 @@ class GroupCoordinator:
     ) -> StoredBatch:
         """Append records to the group's partition; with a producer they belong to its transaction.
 
-        Raises ApiError with the code that a coordinator makes of a failed append; `too_large` is that for a batch
+        Raise ApiError with the code that a coordinator makes of a failed append; `too_large` is that for a batch
         that the topic does not take.
         """
         partition, state = self.check(group_id, nameless=True), self.broker.state
@@ -121,9 +121,9 @@ class GroupCoordinator:
         return append(state, partition, data)
 
     async def replicated(self, group_id: str, stored: StoredBatch) -> None:
-        """Wait until what was written is on all in-sync replicas.
+        """Wait until a written batch is on all in-sync replicas.
 
-        Raises ApiError when that takes too long or the leadership was lost.
+        Raise ApiError when that takes too long or the leadership was lost.
         """
         partition, clock = self.check(group_id, nameless=True), self.broker.state.clock
         if partition.high_watermark > stored.last_offset:
@@ -141,7 +141,7 @@ class GroupCoordinator:
             timer.cancel()
 
     def forget(self, group: CoordinatorGroup) -> None:
-        """The group is gone: tombstones for what was written of it and for its offsets. Raises ApiError."""
+        """Delete a group: write tombstones for its records and its offsets. Raise ApiError."""
         now = self.broker.state.clock.wall_ms()
         offsets = [commit_tombstone(group.group_id, tp, now) for tp in group.offsets.committed]
         if tombstones := [*offsets, *group.tombstones()]:
@@ -150,7 +150,7 @@ class GroupCoordinator:
         group.end(NOT_COORDINATOR)
 
     def delete_offsets(self, group: CoordinatorGroup, partitions: Sequence[TopicPartition]) -> None:
-        """Remove committed offsets, with a tombstone for each that there is. Raises ApiError."""
+        """Delete committed offsets, with a tombstone for each existing one. Raise ApiError."""
         now = self.broker.state.clock.wall_ms()
         wanted = dict.fromkeys(partitions, -1)
         known = [tp for tp in group.offsets.known() if tp in wanted]
@@ -161,10 +161,10 @@ class GroupCoordinator:
         for tp, at in wanted.items():
             group.offsets.remove(tp, at)
 
-    # --- partitions come and go
+    # --- leadership
 
     def leader_changed(self, partition: Partition) -> None:
-        """Load a partition that this broker leads now, forget one that it leads no more."""
+        """Load a partition that this broker leads now; unload one that it no longer leads."""
         if partition.topic.name != OFFSETS_TOPIC:
             return
         number = partition.number
@@ -200,10 +200,10 @@ class GroupCoordinator:
             del self.groups[group.group_id]
             group.end(NOT_COORDINATOR)
 
-    # --- what happens elsewhere
+    # --- events of other partitions
 
     def complete(self, number: int, producer_id: int, committed: bool) -> None:
-        """A marker was written to partition `number`: the producer's pending offsets are visible now, or gone."""
+        """Make the producer's pending offsets visible, or drop them: its marker is in partition `number`."""
         for group in self.groups.values():
             if self.partition_of(group.group_id) == number:
                 visible = group.offsets.complete(producer_id, committed)
@@ -212,9 +212,11 @@ class GroupCoordinator:
                     observer.committed(group.group_id, "", -1, offsets)
 
     def topic_deleted(self, name: str) -> None:
-        """Offsets of a topic that is gone are gone as well."""
+        """Delete the offsets of a deleted topic."""
         for group in self.groups.values():
-            with suppress(ApiError):  # too few replicas to write it: they stay, as on a real broker
+            with suppress(
+                ApiError
+            ):  # too few replicas to write tombstones: the offsets stay, as on a real broker
                 self.delete_offsets(group, [tp for tp in group.offsets.known() if tp.topic == name])
 
     # --- retention of offsets
@@ -231,7 +233,7 @@ class GroupCoordinator:
     def _expire_offsets(self) -> None:
         """Remove expired offsets, and groups that have neither members nor offsets.
 
-        Raises ApiError if the tombstones cannot be written.
+        Raise ApiError if the tombstones cannot be written.
         """
         state = self.broker.state
         now, retention_ms = state.clock.wall_ms(), state.settings.offsets_retention_minutes * 60_000

@@ -1,7 +1,7 @@
-"""What the APIs know of a group, whichever protocol its members speak.
+"""The interface of a group to the APIs, for both protocols.
 
 `ClassicGroup` (classic.py) and `ConsumerGroup` (consumer/) derive from it. Commits and fetches of offsets, listing and
-deletion are the same for both but for the checks below, which raise `ApiError`.
+deletion are the same for both except for the checks below, which raise `ApiError`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONSUMER: Final = "consumer"
 
 @attrs.frozen
 class Committer:
-    """Who commits: member id, static name, and generation or member epoch; "" and −1 without membership."""
+    """The sender of a commit: member id, instance id, generation or member epoch; "" and −1 for no member."""
 
     member_id: str
     instance_id: str | None
@@ -45,7 +45,7 @@ class Committer:
 
 @attrs.define(eq=False)
 class CoordinatorGroup(ABC):
-    """One group in the memory of its coordinator."""
+    """A group of either protocol."""
 
     kind: ClassVar[str]
 
@@ -53,12 +53,12 @@ class CoordinatorGroup(ABC):
     group_id: str
     offsets: GroupOffsets = attrs.field(factory=GroupOffsets)
 
-    # --- what listing and describing show
+    # --- listing and describing
 
     @property
     @abstractmethod
     def state_name(self) -> str:
-        """As ListGroups says it."""
+        """The state in ListGroups."""
 
     @property
     @abstractmethod
@@ -68,62 +68,62 @@ class CoordinatorGroup(ABC):
     @property
     @abstractmethod
     def empty(self) -> bool:
-        """Whether it has no members, so that it may be deleted."""
+        """Whether it has no members and may be deleted."""
 
     # --- checks
 
     @abstractmethod
     def check_commit(self, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
-        """Whether this commit is taken; one that is counts as a heartbeat where the protocol says so."""
+        """Raise ApiError unless the commit is valid. In a classic group it also counts as a heartbeat."""
 
     @abstractmethod
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Whether this member may read committed offsets."""
+        """Raise ApiError unless this member may fetch committed offsets."""
 
     @abstractmethod
     def check_offset_delete(self) -> None:
-        """Whether single offsets may be deleted at all."""
+        """Raise ApiError unless single offsets may be deleted."""
 
     @abstractmethod
     def subscribes_to(self, topic: str) -> bool:
-        """Whether a live member reads this topic, so that its offsets may not be deleted."""
+        """Whether a member subscribes to the topic, which protects its offsets."""
 
     @abstractmethod
     def retention_begins(self, tp: TopicPartition, commit: CommittedOffset) -> int | None:
-        """The wall time in ms from which the retention of an offset counts; None while it is protected."""
+        """Return the wall time in ms when the retention of an offset begins; None while it is protected."""
 
-    # --- members of the classic protocol; a group of the other one may host them too
+    # --- members of the classic protocol, also in a group of the consumer protocol
 
     async def classic_join(
         self, context: RequestContext, request: JoinGroupRequest
     ) -> JoinGroupResponse | None:
-        """JoinGroup, allowed and with a fitting session timeout; None: the answer is not wanted any more."""
+        """Handle an authorized JoinGroup; return None if a newer request replaced it."""
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
 
     async def classic_sync(
         self, context: RequestContext, request: SyncGroupRequest
     ) -> SyncGroupResponse | None:
-        """SyncGroup, allowed; None as above."""
+        """Handle an authorized SyncGroup; return None as above."""
         raise ApiError(UNKNOWN_MEMBER_ID)
 
     def classic_heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> int:
-        """The code that a heartbeat is answered with."""
+        """Return the error code for a Heartbeat."""
         raise ApiError(UNKNOWN_MEMBER_ID)
 
     def classic_leave(self, context: RequestContext, who: MemberIdentity) -> int:
-        """The code for one of the members that LeaveGroup names; an error of the whole group is raised."""
+        """Remove a member of a LeaveGroup request; return its error code. Raise ApiError for the whole group."""
         raise ApiError(UNKNOWN_MEMBER_ID)
 
     # --- life
 
     @abstractmethod
     def begin(self) -> None:
-        """It was read back from the log: its members' timers run from now on."""
+        """Start the timers of a group that was loaded."""
 
     @abstractmethod
     def end(self, code: int) -> None:
-        """It is gone from this broker: no timer rings any more, and whoever is parked is answered with the code."""
+        """Stop all timers and answer parked requests with the code: this broker no longer has the group."""
 
     @abstractmethod
     def tombstones(self) -> list[NewRecord]:
-        """Records that remove what was written of it, offsets excepted."""
+        """Return the tombstones of its records, offsets excepted."""

@@ -1,4 +1,4 @@
-"""Groups as those who run a cluster see and push them, wherever they are coordinated. For tests; no protocol."""
+"""Find, rebalance and expire groups from tests, whichever broker coordinates them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kclient.errors import ArgumentError
 
 
 def groups(state: ClusterState) -> dict[str, CoordinatorGroup]:
-    """All groups that are in the memory of a running broker, by name."""
+    """Return all groups of the running brokers, by name."""
     found: dict[str, CoordinatorGroup] = {}
     for broker in state.brokers.values():
         if broker.running:
@@ -22,12 +22,12 @@ def groups(state: ClusterState) -> dict[str, CoordinatorGroup]:
 
 
 def find(state: ClusterState, group_id: str) -> CoordinatorGroup | None:
-    """A group, None where there is none."""
+    """Return a group, or None."""
     return groups(state).get(group_id)
 
 
 def rebalance(group: CoordinatorGroup, reason: str = "the test wants it") -> None:
-    """Let the members of a group join anew, or in the consumer protocol be assigned anew, in the next epoch."""
+    """Begin a rebalance of a group; in the consumer protocol, bump its epoch and compute the targets."""
     if isinstance(group, ClassicGroupMetadata):
         classic.prepare(group, reason)
     elif isinstance(group, ConsumerGroup):
@@ -37,7 +37,7 @@ def rebalance(group: CoordinatorGroup, reason: str = "the test wants it") -> Non
 
 
 def expire_member(state: ClusterState, group_id: str, member_id: str) -> None:
-    """End a member's session as if nothing had been heard of it. Raises ArgumentError for an unknown one."""
+    """Expire a member's session. Raise ArgumentError for an unknown member."""
     group = find(state, group_id)
     if not isinstance(group, ClassicGroupMetadata | ConsumerGroup):
         raise ArgumentError(f"There is no group {group_id!r}; there are {', '.join(groups(state))}.")

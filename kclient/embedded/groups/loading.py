@@ -1,7 +1,7 @@
-"""A partition of `__consumer_offsets` read back: the last value under each key, transactions taken into account.
+"""Load groups from a partition of `__consumer_offsets`: the last value of each key, with transactions applied.
 
-Offsets of a transaction stand in the log before its marker. They count when a commit marker follows, never when an
-abort marker follows, and wait as pending offsets where the log ends before the marker.
+Offsets of a transaction precede its marker in the log. A commit marker makes them visible, an abort marker drops them;
+if the log ends before the marker, they are pending.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMMIT_MARKER: Final = 1
 
 @attrs.frozen
 class OffsetsTopicRow:
-    """One record that counts: what it is and of which group, its key and value, and its offset."""
+    """A valid record: its type, group, key, value, and offset."""
 
     kind: int
     group_id: str
@@ -43,7 +43,7 @@ Values = dict[bytes, tuple[bytes | None, int]]  # key → value and offset
 
 
 def load(coordinator: GroupCoordinator, partition: Partition) -> dict[str, CoordinatorGroup]:
-    """The groups that the log holds."""
+    """Return the groups of a partition's log."""
     values, pending = _replay(partition)
     rows: dict[str, list[OffsetsTopicRow]] = {}
     for row in _rows(values):
@@ -59,7 +59,7 @@ def load(coordinator: GroupCoordinator, partition: Partition) -> dict[str, Coord
 
 
 def _replay(partition: Partition) -> tuple[Values, dict[int, Values]]:
-    """The last value under each key, and what waits for each producer's marker."""
+    """Return the last value of each key, and the pending values of each producer."""
     values: Values = {}
     pending: dict[int, Values] = {}
     for stored in partition.log.from_offset(partition.log.start):
@@ -78,7 +78,7 @@ def _replay(partition: Partition) -> tuple[Values, dict[int, Values]]:
 
 
 def _merge(values: Values, committed: Values) -> None:
-    """The later record counts, whichever became visible first."""
+    """Merge committed values; the later record counts, whichever became visible first."""
     for key, (value, at) in committed.items():
         if key not in values or values[key][1] < at:
             values.pop(key, None)
@@ -107,13 +107,13 @@ def _tp(row: OffsetsTopicRow) -> TopicPartition:
 
 
 def _group(coordinator: GroupCoordinator, group_id: str, rows: list[OffsetsTopicRow]) -> CoordinatorGroup:
-    """Classic unless there are records of the consumer protocol."""
+    """Build a group; it is classic unless it has records of the consumer protocol."""
     classic = next((row.value for row in rows if row.kind == GROUP), None)
     others = [row for row in rows if row.kind not in (*COMMITS, GROUP)]
     group: CoordinatorGroup
     if others:
         from kclient.embedded.groups.consumer_protocol.records import (
-            restore,  # only where there is such a group
+            restore,  # imported only for such a group
         )
 
         group = restore(coordinator, group_id, others)

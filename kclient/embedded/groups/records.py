@@ -32,7 +32,7 @@ _TOPIC_IDS_SINCE: Final = Release.parse("4.1")
 
 
 def record(key: Message, value: Message | None, version: int = 0, timestamp: int = 0) -> NewRecord:
-    """A record of the coordinator; without a value it removes what was written under the key."""
+    """Return a record of the coordinator; without a value it is a tombstone."""
     data = None if value is None else _prefixed(version, value, version)
     return NewRecord(key=_prefixed(key.API_KEY or 0, key, 0), value=data, timestamp=timestamp)
 
@@ -45,7 +45,7 @@ def _prefixed(prefix: int, message: Message, version: int) -> bytes:
 
 
 def commit_record(release: Release, group_id: str, tp: TopicPartition, commit: CommittedOffset) -> NewRecord:
-    """A committed offset as brokers of this release write it."""
+    """Return the record of a committed offset as brokers of this release write it."""
     value = OffsetCommitValue(
         offset=commit.offset,
         leader_epoch=commit.leader_epoch,
@@ -65,12 +65,12 @@ def commit_record(release: Release, group_id: str, tp: TopicPartition, commit: C
 
 
 def commit_tombstone(group_id: str, tp: TopicPartition, timestamp: int) -> NewRecord:
-    """The offset is deleted or expired."""
+    """Return the tombstone of a committed offset."""
     return record(_commit_key(group_id, tp), None, timestamp=timestamp)
 
 
 def commit_of(value: OffsetCommitValue, at: int) -> CommittedOffset:
-    """A committed offset as it was written."""
+    """Return the committed offset of a record."""
     return CommittedOffset(
         offset=value.offset,
         leader_epoch=value.leader_epoch,

@@ -36,12 +36,12 @@ from kclient.protocol.errors import (
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
-# Before, a heartbeat between JoinGroup and the plan sent one back.
+# Before 2.6 a heartbeat between JoinGroup and SyncGroup was answered REBALANCE_IN_PROGRESS.
 PATIENT_SINCE: Final = Release.parse("2.6")
 
 
 def heartbeat(group: ClassicGroupMetadata, request: HeartbeatRequest) -> int:
-    """The code to answer. Raises ApiError."""
+    """Return the error code of the response. Raise ApiError for an unknown member."""
     member = group.present(request.member_id, request.group_instance_id, request.generation_id)
     if group.state is ClassicGroupState.COMPLETING and group.coordinator.broker.state.release < PATIENT_SINCE:
         return REBALANCE_IN_PROGRESS
@@ -52,7 +52,7 @@ def heartbeat(group: ClassicGroupMetadata, request: HeartbeatRequest) -> int:
 
 
 def leave(group: ClassicGroupMetadata, who: MemberIdentity) -> int:
-    """Let one member go, by its id or its static name alone; the code for it. Raises ApiError."""
+    """Remove one member, found by its id or its instance id; return the error code for it. Raise ApiError."""
     if group.state is ClassicGroupState.DEAD:
         raise ApiError(COORDINATOR_NOT_AVAILABLE)
     holder = group.static.get(who.group_instance_id or "")
@@ -61,7 +61,7 @@ def leave(group: ClassicGroupMetadata, who: MemberIdentity) -> int:
     if who.member_id in group.pending:
         rebalance.remove_pending(group, who.member_id)
         return NONE
-    if who.group_instance_id is not None and holder is None and group.knows_names:
+    if who.group_instance_id is not None and holder is None and group.rejects_unknown_instances:
         return UNKNOWN_MEMBER_ID
     member = group.members.get(holder or who.member_id)
     if member is None:
@@ -70,15 +70,15 @@ def leave(group: ClassicGroupMetadata, who: MemberIdentity) -> int:
     return NONE
 
 
-# Before that a transaction's commit need not say which member it is of.
+# Before 3.0 a transaction's commit need not carry a member id.
 NAMED_SINCE: Final = Release.parse("3.0")
 
 
 @attrs.define(eq=False)
 class ClassicGroup(ClassicGroupMetadata):
-    """See the module. A group without a protocol type only stores offsets."""
+    """A classic group. A group without a protocol type only stores offsets."""
 
-    # --- what is shown
+    # --- listing and describing
 
     @property
     def state_name(self) -> str:
@@ -92,7 +92,7 @@ class ClassicGroup(ClassicGroupMetadata):
     def empty(self) -> bool:
         return self.state in (ClassicGroupState.EMPTY, ClassicGroupState.DEAD)
 
-    # --- the conversation
+    # --- requests
 
     async def classic_join(
         self, context: RequestContext, request: JoinGroupRequest
@@ -120,8 +120,8 @@ class ClassicGroup(ClassicGroupMetadata):
 
     def end(self, code: int) -> None:
         self.enter(ClassicGroupState.DEAD)
-        self.stop_gathering()
-        self.stop_planning()
+        self.stop_join_phase()
+        self.stop_waiting_for_sync()
         for member_id in list(self.pending):
             self.drop_pending(member_id)
         for member in self.members.values():
@@ -133,7 +133,7 @@ class ClassicGroup(ClassicGroupMetadata):
 
     def tombstones(self) -> list[NewRecord]:
         if self.type_of_protocol is None and self.generation == 0:
-            return []  # nothing was written
+            return []  # no record was written
         return [group_tombstone(self.group_id, self.coordinator.broker.state.clock.wall_ms())]
 
     # --- checks
@@ -142,10 +142,10 @@ class ClassicGroup(ClassicGroupMetadata):
         if self.state is ClassicGroupState.DEAD:
             raise ApiError(COORDINATOR_NOT_AVAILABLE)
         if committer.generation < 0 and self.state is ClassicGroupState.EMPTY:
-            return  # offsets are all that is kept of this group
+            return  # the group only stores offsets
         if committer.generation < 0 and not committer.member_id and committer.instance_id is None:
             if committer.transactional:
-                return  # producers before KIP-447 do not say who consumed
+                return  # producers before KIP-447 do not send the member
             raise ApiError(UNKNOWN_MEMBER_ID)
         named = committer.member_id or committer.instance_id is not None
         old = self.coordinator.broker.state.release < NAMED_SINCE

@@ -1,4 +1,4 @@
-"""JoinGroup: a member comes, or comes again."""
+"""JoinGroup: a new member joins, a member rejoins, or a static member is replaced."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kclient.runtime import Runtime
 
 @attrs.frozen
 class JoiningMember:
-    """Who sends JoinGroup, and what it says of itself; times in ms."""
+    """The sender of a JoinGroup request, with its metadata; times in ms."""
 
     member_id: str
     instance_id: str | None
@@ -48,7 +48,7 @@ class JoiningMember:
 
     @classmethod
     def of(cls, context: RequestContext, request: JoinGroupRequest) -> Self:
-        """Version 0 has no rebalance timeout: the session timeout is taken."""
+        """Return the member of a request. Version 0 has no rebalance timeout: use the session timeout."""
         session, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
         return cls(
             member_id=request.member_id,
@@ -64,7 +64,7 @@ class JoiningMember:
 
     @property
     def needs_id(self) -> bool:
-        """Whether it must ask for an id before it may join."""
+        """Whether it must join with a member id from the coordinator (KIP-394)."""
         return self.version >= 4 and self.instance_id is None
 
     def new_id(self, runtime: Runtime) -> str:
@@ -72,7 +72,7 @@ class JoiningMember:
         return f"{self.client_id if self.instance_id is None else self.instance_id}-{number}"
 
     def member(self, member_id: str) -> ClassicGroupMember:
-        """A new member with what it said."""
+        """Return a new group member."""
         return ClassicGroupMember(
             member_id,
             self.instance_id,
@@ -86,8 +86,8 @@ class JoiningMember:
 
 
 async def join(group: ClassicGroupMetadata, joiner: JoiningMember) -> JoinGroupResponse | None:
-    """Let it in; the answer comes when the generation is complete. Raises ApiError."""
-    if not _has_room(group, joiner.member_id):
+    """Add the member; return the response when the join phase completes. Raise ApiError."""
+    if not _accepts(group, joiner.member_id):
         known = group.members.get(joiner.member_id)
         if known is not None:
             group.remove(known)
@@ -103,8 +103,8 @@ async def join(group: ClassicGroupMetadata, joiner: JoiningMember) -> JoinGroupR
     return await _unknown(group, joiner)
 
 
-def _has_room(group: ClassicGroupMetadata, member_id: str) -> bool:
-    """While members are gathered those that came first have a place, else those that are in the group."""
+def _accepts(group: ClassicGroupMetadata, member_id: str) -> bool:
+    """During the join phase the first members to rejoin have a place, otherwise the members of the group."""
     limit = group.coordinator.broker.state.settings.group_max_size
     member = group.members.get(member_id)
     if group.empty:
@@ -120,14 +120,18 @@ def _has_room(group: ClassicGroupMetadata, member_id: str) -> bool:
 async def _unknown(group: ClassicGroupMetadata, joiner: JoiningMember) -> JoinGroupResponse | None:
     member_id = joiner.new_id(group.coordinator.broker.state.runtime)
     if joiner.instance_id is not None and joiner.instance_id in group.static:
-        return await _step_in(group, joiner, group.members[group.static[joiner.instance_id]], member_id)
+        return await _replace_static_member(
+            group, joiner, group.members[group.static[joiner.instance_id]], member_id
+        )
     if joiner.needs_id:
-        return _give_id(group, joiner, member_id)
+        return _require_member_id(group, joiner, member_id)
     return await _enter(group, joiner, member_id)
 
 
-def _give_id(group: ClassicGroupMetadata, joiner: JoiningMember, member_id: str) -> JoinGroupResponse:
-    """It has to come back under this id, within its session timeout."""
+def _require_member_id(
+    group: ClassicGroupMetadata, joiner: JoiningMember, member_id: str
+) -> JoinGroupResponse:
+    """Return a member id, with which the member must join within its session timeout (KIP-394)."""
     group.pending[member_id] = group.coordinator.broker.call_later(
         joiner.session_timeout_ms / 1000, lambda: rebalance.remove_pending(group, member_id)
     )
@@ -137,11 +141,11 @@ def _give_id(group: ClassicGroupMetadata, joiner: JoiningMember, member_id: str)
 async def _enter(
     group: ClassicGroupMetadata, joiner: JoiningMember, member_id: str
 ) -> JoinGroupResponse | None:
-    """A new member."""
+    """Add a new member and begin a rebalance."""
     member = joiner.member(member_id)
     if not group.members:
         group.type_of_protocol = joiner.protocol_type
-    group.newcomer = group.newcomer or group.initial
+    group.new_member_added = group.new_member_added or group.initial_delay
     group.add(member)
     parked = member.park_join()
     rebalance.keep_alive(group, member)
@@ -163,18 +167,18 @@ async def _known(group: ClassicGroupMetadata, joiner: JoiningMember) -> JoinGrou
     leads = act is StateAction.REJOIN_IF_CHANGED_OR_LEADER and group.leader == member.member_id
     if act is StateAction.REJOIN or changed or leads:
         return await _rejoin(group, joiner, member, "leads and asks for it" if leads else "joins again")
-    return rebalance.joined(group, member)  # the generation goes on
+    return rebalance.join_response(group, member)  # the same generation continues
 
 
 async def _rejoin(
     group: ClassicGroupMetadata, joiner: JoiningMember, member: ClassicGroupMember, why: str
 ) -> JoinGroupResponse | None:
-    parked = _park(joiner, member)
+    parked = _update_and_park(joiner, member)
     rebalance.prepare(group, f"member {member.member_id} {why}")
     return await parked
 
 
-def _park(joiner: JoiningMember, member: ClassicGroupMember) -> Parked[JoinGroupResponse]:
+def _update_and_park(joiner: JoiningMember, member: ClassicGroupMember) -> Parked[JoinGroupResponse]:
     member.protocols = joiner.protocols
     member.rebalance_timeout_ms = joiner.rebalance_timeout_ms
     member.session_timeout_ms = joiner.session_timeout_ms
@@ -184,15 +188,15 @@ def _park(joiner: JoiningMember, member: ClassicGroupMember) -> Parked[JoinGroup
 # --- a static member that comes back
 
 
-async def _step_in(
+async def _replace_static_member(
     group: ClassicGroupMetadata, joiner: JoiningMember, member: ClassicGroupMember, member_id: str
 ) -> JoinGroupResponse | None:
-    """It takes its old place under a new id, without a rebalance if the group is stable."""
+    """Replace a static member by its new member id, without a rebalance if the group is stable (KIP-345)."""
     leader_before = group.leader
     old_id, protocols = member.member_id, member.protocols
     group.rename(member, member_id)
     rebalance.keep_alive(group, member)
-    parked = _park(joiner, member)
+    parked = _update_and_park(joiner, member)
     if group.state is not ClassicGroupState.STABLE or group.select_protocol() != group.protocol:
         rebalance.prepare(group, f"static member {joiner.instance_id} comes back")
         return await parked
@@ -203,16 +207,16 @@ async def _step_in(
         member.protocols = protocols
         group.rename(member, old_id)
         raise
-    notify_rebalanced(group)  # the same generation, under another member id
-    answer = rebalance.joined(group, member)
+    notify_rebalanced(group)  # the same generation, with another member id
+    answer = rebalance.join_response(group, member)
     if joiner.version >= 9:
         answer.skip_assignment = group.leader == member_id
     else:
-        answer.leader, answer.members = leader_before or "", []  # it must not take itself for the leader
+        answer.leader, answer.members = leader_before or "", []  # it must not act as the leader
     return answer
 
 
 async def _store(group: ClassicGroupMetadata) -> None:
-    plan = {member.member_id: member.assignment for member in group.members.values()}
-    stored = group.coordinator.write(group.group_id, [group_record(group, plan)])
+    assignments = {member.member_id: member.assignment for member in group.members.values()}
+    stored = group.coordinator.write(group.group_id, [group_record(group, assignments)])
     await group.coordinator.replicated(group.group_id, stored)

@@ -35,7 +35,7 @@ from kclient.types import TopicPartition
 
 
 class ClassicGroupState(enum.Enum):
-    """Under the names that DescribeGroups shows."""
+    """The values are those of DescribeGroups."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -58,18 +58,18 @@ MAY_BE_ENTERED_FROM: Final = {
 
 
 class StateAction(enum.Enum):
-    """What to do where the answer is not simply an error code."""
+    """The action for a request that is not answered with an error code alone."""
 
-    # Take the member's metadata, rebalance (or go on with it), answer when it is through.
+    # Store the member's metadata, begin or continue a rebalance, answer when it completes.
     REJOIN = enum.auto()
     REJOIN_IF_CHANGED = enum.auto()  # the current generation for the same metadata, else REJOIN
-    REJOIN_IF_CHANGED_OR_LEADER = enum.auto()  # likewise, but the leader may always ask for a rebalance
-    AWAIT_PLAN = enum.auto()  # answer when the leader's plan is stored; the leader brings it
-    GIVE_ASSIGNMENT = enum.auto()  # what the plan says of the member
+    REJOIN_IF_CHANGED_OR_LEADER = enum.auto()  # likewise, but the leader may always request a rebalance
+    AWAIT_PLAN = enum.auto()  # answer when the leader's assignments are stored
+    GIVE_ASSIGNMENT = enum.auto()  # the member's part of the stored assignments
 
 
 class StateResponses(NamedTuple):
-    """To a member that the group knows, in its current generation."""
+    """The responses to a known member in its current generation."""
 
     join: StateAction | int
     sync: StateAction | int
@@ -96,12 +96,12 @@ RESPONSES: Final = {
 
 
 Answer = TypeVar("Answer")
-Parked: TypeAlias = "asyncio.Future[Answer | None]"  # None: nobody waits for it any more, nothing is sent
+Parked: TypeAlias = "asyncio.Future[Answer | None]"  # None: a newer request replaced it, nothing is sent
 
 
 @attrs.define(eq=False)
 class ClassicGroupMember:
-    """What is kept of it. `instance_id` is None for a dynamic member; times in ms."""
+    """A member of the group. `instance_id` is None for a dynamic member; times in ms."""
 
     member_id: str
     instance_id: str | None
@@ -109,29 +109,29 @@ class ClassicGroupMember:
     client_host: str
     rebalance_timeout_ms: int
     session_timeout_ms: int
-    protocols: list[tuple[str, bytes]]  # name and metadata, first choice first
+    protocols: list[tuple[str, bytes]]  # name and metadata, in order of preference
     assignment: bytes = b""
-    is_new: bool = False  # has never been in a generation
+    is_new: bool = False  # has not been in a generation yet
     joining: Parked[JoinGroupResponse] | None = None
     syncing: Parked[SyncGroupResponse] | None = None
     expiry: Timer | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it said for one of its protocols."""
+        """Return its metadata for one of its protocols."""
         return dict(self.protocols).get(protocol or "", b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The first of its protocols that every member has."""
+        """Return the first of its protocols that every member supports."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def park_join(self) -> Parked[JoinGroupResponse]:
-        """Hold the answer to its JoinGroup back; an older one of it will never be sent."""
+        """Park the response to its JoinGroup; an older parked one is never sent."""
         answer_parked(self.joining, None)
         self.joining = asyncio.get_running_loop().create_future()
         return self.joining
 
     def answer_join(self, answer: JoinGroupResponse) -> bool:
-        """Send the answer that is held back; False where there is none."""
+        """Send the parked JoinGroup response; return False if there is none."""
         parked, self.joining = self.joining, None
         return answer_parked(parked, answer)
 
@@ -147,14 +147,14 @@ class ClassicGroupMember:
         return answer_parked(parked, answer)
 
     def stop_expiry(self) -> None:
-        """Let its session run on without an end."""
+        """Cancel the timer of its session."""
         if self.expiry is not None:
             self.expiry.cancel()
             self.expiry = None
 
 
 def answer_parked(parked: Parked[Answer] | None, answer: Answer | None) -> bool:
-    """Whether somebody waited for it."""
+    """Complete a parked response; return False if there is none."""
     if parked is None or parked.done():
         return False
     parked.set_result(answer)
@@ -168,14 +168,14 @@ logger = get_logger("kclient.embedded")
 
 @attrs.define(eq=False)
 class ClassicGroupMetadata(CoordinatorGroup):
-    """Members are in the order in which they came; `pending` ones have an id and nothing else yet."""
+    """Members are in the order in which they joined; `pending` ones only have a member id yet."""
 
     kind: ClassVar[str] = CLASSIC
 
     type_of_protocol: str | None = None
     state: ClassicGroupState = ClassicGroupState.EMPTY
     since_ms: int | None = (
-        None  # wall time at which the state began; None where older brokers did not write it
+        None  # wall time of the last state change; None if an older broker wrote the record
     )
     generation: int = 0
     protocol: str | None = None
@@ -183,18 +183,18 @@ class ClassicGroupMetadata(CoordinatorGroup):
     members: dict[str, ClassicGroupMember] = attrs.field(factory=dict)
     static: dict[str, str] = attrs.field(factory=dict)  # group instance id → member id
     pending: dict[str, Timer] = attrs.field(factory=dict)
-    unsynced: dict[str, None] = attrs.field(factory=dict)  # have not sent SyncGroup in this generation
-    subscribed: frozenset[str] | None = None  # topics of the generation; None where they cannot be known
-    gathering: Timer | None = None  # ends PreparingRebalance
-    initial: bool = False  # that is the initial delay, which new members lengthen
-    newcomer: bool = False  # one came during it
-    planning: Timer | None = None  # ends the wait for SyncGroups
+    pending_sync_members: dict[str, None] = attrs.field(factory=dict)  # no SyncGroup yet in this generation
+    subscribed: frozenset[str] | None = None  # topics of the generation; None if they are unknown
+    join_timer: Timer | None = None  # the end of PreparingRebalance
+    initial_delay: bool = False  # it is the initial delay, which new members extend
+    new_member_added: bool = False  # one joined during the initial delay
+    sync_timer: Timer | None = None  # the end of the wait for SyncGroup
     reason: str = ""  # of the last rebalance
 
     # --- members
 
     def add(self, member: ClassicGroupMember) -> None:
-        """The first one leads."""
+        """Add a member; the first one is the leader."""
         self.drop_pending(member.member_id)
         self.leader = self.leader or member.member_id
         self.members[member.member_id] = member
@@ -202,17 +202,17 @@ class ClassicGroupMetadata(CoordinatorGroup):
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member: ClassicGroupMember) -> None:
-        """Another one leads if the leader goes."""
+        """Remove a member; if it is the leader, the first other one becomes the leader."""
         member.stop_expiry()
         del self.members[member.member_id]
-        self.unsynced.pop(member.member_id, None)
+        self.pending_sync_members.pop(member.member_id, None)
         if member.instance_id is not None and self.static.get(member.instance_id) == member.member_id:
             del self.static[member.instance_id]
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
 
     def rename(self, member: ClassicGroupMember, member_id: str) -> None:
-        """A static member came back: it keeps its place under the new id, and the old id is fenced."""
+        """Give a static member that rejoined its new member id, and fence the old id."""
         old = member.member_id
         member.answer_join(
             JoinGroupResponse(error_code=FENCED_INSTANCE_ID, member_id=old, protocol_name=None)
@@ -225,12 +225,12 @@ class ClassicGroupMetadata(CoordinatorGroup):
         self.static[member.instance_id] = member_id
         if self.leader == old:
             self.leader = member_id
-        if old in self.unsynced:
-            del self.unsynced[old]
-            self.unsynced[member_id] = None
+        if old in self.pending_sync_members:
+            del self.pending_sync_members[old]
+            self.pending_sync_members[member_id] = None
 
     def drop_pending(self, member_id: str) -> bool:
-        """Forget an id that was given out; False if it was not."""
+        """Remove a pending member id; return False if it is not pending."""
         timer = self.pending.pop(member_id, None)
         if timer is not None:
             timer.cancel()
@@ -239,20 +239,20 @@ class ClassicGroupMetadata(CoordinatorGroup):
     def member_for(
         self, member_id: str, instance_id: str | None, *, strict: bool = False
     ) -> ClassicGroupMember:
-        """The member that speaks. Raises ApiError for one that is unknown, and one whose static name another has.
+        """Return the member. Raise ApiError for an unknown one, and for one that was fenced by its instance id.
 
         A name that nobody has did not matter before 3.0, but to a `strict` caller.
         """
         holder = None if instance_id is None else self.static.get(instance_id)
         if holder is not None and holder != member_id:
             raise ApiError(FENCED_INSTANCE_ID)
-        strange = instance_id is not None and holder is None and (strict or self.knows_names)
+        strange = instance_id is not None and holder is None and (strict or self.rejects_unknown_instances)
         if strange or member_id not in self.members:
             raise ApiError(UNKNOWN_MEMBER_ID)
         return self.members[member_id]
 
     def present(self, member_id: str, instance_id: str | None, generation: int) -> ClassicGroupMember:
-        """The member that speaks of the present generation. Raises ApiError for a group that is gone, and as above."""
+        """Return the member if its generation is current. Raise ApiError otherwise, and for a dead group."""
         if self.state is ClassicGroupState.DEAD:
             raise ApiError(COORDINATOR_NOT_AVAILABLE)
         member = self.member_for(member_id, instance_id)
@@ -261,42 +261,42 @@ class ClassicGroupMetadata(CoordinatorGroup):
         return member
 
     @property
-    def knows_names(self) -> bool:
-        """Whether a static name that nobody has makes its member unknown."""
+    def rejects_unknown_instances(self) -> bool:
+        """Whether an unknown instance id makes its member unknown (since 3.0)."""
         return self.coordinator.broker.state.release >= KNOWS_NAMES
 
     @property
     def waiting(self) -> list[ClassicGroupMember]:
-        """Those whose JoinGroup is parked."""
+        """The members whose JoinGroup is parked."""
         return [member for member in self.members.values() if member.joining is not None]
 
     @property
     def rebalance_timeout(self) -> float:
-        """Seconds: the longest that any member asks for."""
+        """The longest rebalance timeout of the members, in seconds."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0) / 1000
 
     # --- protocols
 
     def candidates(self) -> set[str]:
-        """The protocols that every member has."""
+        """Return the protocols that every member supports."""
         counted = Counter(name for member in self.members.values() for name in dict(member.protocols))
         return {name for name, count in counted.items() if count == len(self.members)}
 
     def supports(self, protocol_type: str, protocols: Sequence[tuple[str, bytes]]) -> bool:
-        """Whether somebody with these protocols fits in."""
+        """Whether a member with these protocols can join."""
         if not self.members:
             return bool(protocol_type and protocols)
         common = self.candidates()
         return protocol_type == self.type_of_protocol and any(name in common for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """The one with most votes; of several the one that was voted for first."""
+        """Return the protocol with the most votes; of several the one that was voted for first."""
         common = self.candidates()
         votes = Counter(member.vote(common) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
     def topics_of_members(self) -> frozenset[str] | None:
-        """What the members subscribe to; None where that is not known."""
+        """Return the topics that the members subscribe to; None if they are unknown."""
         if self.type_of_protocol != PROTOCOL_TYPE:
             return None
         try:
@@ -308,29 +308,29 @@ class ClassicGroupMetadata(CoordinatorGroup):
     # --- states
 
     def enter(self, state: ClassicGroupState) -> None:
-        """Change the state. Raises InternalError for a step that the table does not have."""
+        """Change the state. Raise InternalError for a transition that the table does not have."""
         if self.state not in MAY_BE_ENTERED_FROM[state]:
             raise InternalError(f"group {self.group_id} cannot go from {self.state.value} to {state.value}")
         logger.info("group %s: %s in generation %d", self.group_id, state.value, self.generation)
         self.state = state
         self.since_ms = self.coordinator.broker.state.clock.wall_ms()
 
-    def stop_gathering(self) -> None:
-        """The join phase is over."""
-        if self.gathering is not None:
-            self.gathering.cancel()
-        self.gathering, self.initial, self.newcomer = None, False, False
+    def stop_join_phase(self) -> None:
+        """End the join phase."""
+        if self.join_timer is not None:
+            self.join_timer.cancel()
+        self.join_timer, self.initial_delay, self.new_member_added = None, False, False
 
-    def stop_planning(self) -> None:
-        """Nobody is waited for to send SyncGroup."""
-        if self.planning is not None:
-            self.planning.cancel()
-        self.planning = None
-        self.unsynced.clear()
+    def stop_waiting_for_sync(self) -> None:
+        """Stop waiting for SyncGroup."""
+        if self.sync_timer is not None:
+            self.sync_timer.cancel()
+        self.sync_timer = None
+        self.pending_sync_members.clear()
 
 
 def notify_rebalanced(group: ClassicGroupMetadata) -> None:
-    """A generation begins to own what it owns."""
+    """Notify observers of a new generation and its assignments."""
     observers = group.coordinator.broker.state.observers
     if observers:
         owned = owned_by_member(group)
@@ -339,7 +339,7 @@ def notify_rebalanced(group: ClassicGroupMetadata) -> None:
 
 
 def owned_by_member(group: ClassicGroupMetadata) -> dict[str, list[TopicPartition]]:
-    """Member id → partitions, as far as the assignments can be read."""
+    """Return member id → partitions, as far as the assignments can be decoded."""
     return {member.member_id: _owned(group, member.assignment) for member in group.members.values()}
 
 
@@ -349,4 +349,4 @@ def _owned(group: ClassicGroupMetadata, assignment: bytes) -> list[TopicPartitio
     try:
         return list(decode_assignment(assignment).partitions)
     except ProtocolDecodeError:
-        return []  # a client may write nonsense; then nobody can say what the member reads
+        return []  # clients may send any bytes; then the partitions are unknown

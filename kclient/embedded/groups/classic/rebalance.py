@@ -1,7 +1,8 @@
-"""The members of a group are gathered for a new generation, and those that do not come are dropped.
+"""The join phase of a rebalance, and the sessions of members.
 
-PreparingRebalance lasts until all members have sent JoinGroup, at most the longest rebalance timeout among them; when
-an empty group begins, at least the initial delay. Then all parked JoinGroups are answered at once.
+PreparingRebalance lasts until all members have sent JoinGroup, at most the longest rebalance timeout among them, and
+for an empty group at least the initial delay. Then members that have not rejoined are removed, and all parked
+JoinGroups are answered in the next generation.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from kclient.generated.join_group_response import JoinGroupResponse, JoinGroupRe
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.protocol.errors import REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 
-# Older coordinators wait for SyncGroup as long as the session lasts.
+# Before 2.8 the only bound on the wait for SyncGroup is the session timeout.
 AWAITS_SYNC_SINCE: Final = Release.parse("2.8")
-NEW_MEMBER_SECONDS: Final = 300.0  # how long a member that never was in a generation may wait for one
+NEW_MEMBER_SECONDS: Final = 300.0  # the session timeout of a member in its first join phase
 
 CAN_BEGIN: Final = (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING, ClassicGroupState.EMPTY)
 
@@ -33,47 +34,47 @@ CAN_BEGIN: Final = (ClassicGroupState.STABLE, ClassicGroupState.COMPLETING, Clas
 
 
 def prepare(group: ClassicGroupMetadata, reason: str) -> None:
-    """Gather the members; nothing happens if that goes on already."""
+    """Begin the join phase; if it is in progress, complete it if possible."""
     if group.state not in CAN_BEGIN:
         try_complete(group)
         return
     group.reason = reason
     first = group.state is ClassicGroupState.EMPTY
     if group.state is ClassicGroupState.COMPLETING:
-        drop_plan(group, REBALANCE_IN_PROGRESS)
-    group.stop_planning()
+        clear_assignments(group, REBALANCE_IN_PROGRESS)
+    group.stop_waiting_for_sync()
     group.enter(ClassicGroupState.PREPARING)
     if first:
         delay = group.coordinator.broker.state.settings.group_initial_rebalance_delay_ms / 1000
-        group.initial = True
-        _wait_for_more(group, delay, max(group.rebalance_timeout - delay, 0.0))
+        group.initial_delay = True
+        _start_initial_delay(group, delay, max(group.rebalance_timeout - delay, 0.0))
     else:
-        _gather(group)
+        _start_join_timer(group)
         try_complete(group)
 
 
-def drop_plan(group: ClassicGroupMetadata, code: int) -> None:
-    """Nobody owns anything; whoever waits for the plan is told why."""
+def clear_assignments(group: ClassicGroupMetadata, code: int) -> None:
+    """Clear the assignments; answer parked SyncGroups with the error code."""
     for member in group.members.values():
         member.assignment = b""
         if member.answer_sync(SyncGroupResponse(error_code=code)):
             keep_alive(group, member)
 
 
-def _gather(group: ClassicGroupMetadata) -> None:
-    group.gathering = group.coordinator.broker.call_later(group.rebalance_timeout, lambda: _complete(group))
+def _start_join_timer(group: ClassicGroupMetadata) -> None:
+    group.join_timer = group.coordinator.broker.call_later(group.rebalance_timeout, lambda: _complete(group))
 
 
-def _wait_for_more(group: ClassicGroupMetadata, delay: float, remaining: float) -> None:
-    """The initial delay, begun anew for as long as new members come."""
-    group.newcomer = False
-    group.gathering = group.coordinator.broker.call_later(delay, lambda: _waited(group, remaining))
+def _start_initial_delay(group: ClassicGroupMetadata, delay: float, remaining: float) -> None:
+    """Wait for the initial delay, again as long as new members join."""
+    group.new_member_added = False
+    group.join_timer = group.coordinator.broker.call_later(delay, lambda: _waited(group, remaining))
 
 
 def _waited(group: ClassicGroupMetadata, remaining: float) -> None:
-    if group.newcomer and remaining > 0:
+    if group.new_member_added and remaining > 0:
         delay = group.coordinator.broker.state.settings.group_initial_rebalance_delay_ms / 1000
-        _wait_for_more(group, min(delay, remaining), max(remaining - delay, 0.0))
+        _start_initial_delay(group, min(delay, remaining), max(remaining - delay, 0.0))
     else:
         _complete(group)
 
@@ -82,8 +83,8 @@ def _waited(group: ClassicGroupMetadata, remaining: float) -> None:
 
 
 def try_complete(group: ClassicGroupMetadata) -> None:
-    """End it if everybody is here and no id that was given out is still to come."""
-    gathering = group.state is ClassicGroupState.PREPARING and not group.initial
+    """Complete the join phase if every member has rejoined and no member id is pending."""
+    gathering = group.state is ClassicGroupState.PREPARING and not group.initial_delay
     if gathering and not group.pending and len(group.waiting) == len(group.members):
         _complete(group)
 
@@ -91,17 +92,19 @@ def try_complete(group: ClassicGroupMetadata) -> None:
 def _complete(group: ClassicGroupMetadata) -> None:
     for member in [one for one in group.members.values() if one.joining is None and one.instance_id is None]:
         group.remove(member)
-    group.stop_gathering()
+    group.stop_join_phase()
     if not group.members:
         _become_empty(group)
     elif _elect_leader(group):
         _next_generation(group)
     else:
-        _gather(group)  # all that are left are static, and away: their sessions decide
+        _start_join_timer(
+            group
+        )  # only static members are left, none has rejoined: wait until their sessions expire
 
 
 def _elect_leader(group: ClassicGroupMetadata) -> bool:
-    """The leader stays if it came, else the first one that did leads. False if nobody came."""
+    """Keep the leader if it rejoined, else elect the first member that did. Return False if there is none."""
     here = [member.member_id for member in group.waiting]
     if group.leader not in here:
         group.leader = here[0] if here else group.leader
@@ -109,13 +112,15 @@ def _elect_leader(group: ClassicGroupMetadata) -> bool:
 
 
 def _become_empty(group: ClassicGroupMetadata) -> None:
-    """The generation goes on counting."""
+    """Enter Empty, in the next generation."""
     group.generation += 1
     group.protocol = group.leader = None
     group.subscribed = group.topics_of_members()
     group.enter(ClassicGroupState.EMPTY)
     notify_rebalanced(group)
-    with suppress(ApiError):  # then a new coordinator finds members that do not answer, and drops them
+    with suppress(
+        ApiError
+    ):  # then a new coordinator loads the old members and removes them when their sessions expire
         group.coordinator.write(group.group_id, [group_record(group, {})])
 
 
@@ -125,19 +130,19 @@ def _next_generation(group: ClassicGroupMetadata) -> None:
     group.subscribed = group.topics_of_members()
     group.enter(ClassicGroupState.COMPLETING)
     for member in group.members.values():
-        member.answer_join(joined(group, member))
+        member.answer_join(join_response(group, member))
         member.is_new = False
-        group.unsynced[member.member_id] = None
+        group.pending_sync_members[member.member_id] = None
         keep_alive(group, member)
     state = group.coordinator.broker.state
     if state.release >= AWAITS_SYNC_SINCE:
-        group.planning = group.coordinator.broker.call_later(
+        group.sync_timer = group.coordinator.broker.call_later(
             group.rebalance_timeout, lambda: _sync_overdue(group)
         )
 
 
-def joined(group: ClassicGroupMetadata, member: ClassicGroupMember) -> JoinGroupResponse:
-    """What a member is told of the generation; the leader is told of everybody."""
+def join_response(group: ClassicGroupMetadata, member: ClassicGroupMember) -> JoinGroupResponse:
+    """Return the JoinGroup response to a member; the leader's lists all members."""
     leads = member.member_id == group.leader
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -145,12 +150,12 @@ def joined(group: ClassicGroupMetadata, member: ClassicGroupMember) -> JoinGroup
         protocol_name=group.protocol,
         leader=group.leader or "",
         member_id=member.member_id,
-        members=roll(group) if leads else [],
+        members=join_response_members(group) if leads else [],
     )
 
 
-def roll(group: ClassicGroupMetadata) -> list[JoinGroupResponseMember]:
-    """Every member with its metadata, for the leader."""
+def join_response_members(group: ClassicGroupMetadata) -> list[JoinGroupResponseMember]:
+    """Return every member with its metadata, for the leader."""
     return [
         JoinGroupResponseMember(
             member_id=member.member_id,
@@ -162,32 +167,34 @@ def roll(group: ClassicGroupMetadata) -> list[JoinGroupResponseMember]:
 
 
 def _sync_overdue(group: ClassicGroupMetadata) -> None:
-    """Members that did not send SyncGroup in time are removed."""
-    late = [group.members[member_id] for member_id in group.unsynced if member_id in group.members]
+    """Remove members that did not send SyncGroup in time."""
+    late = [
+        group.members[member_id] for member_id in group.pending_sync_members if member_id in group.members
+    ]
     for member in late:
         group.remove(member)
     if late:
         prepare(group, f"{len(late)} members did not send SyncGroup in time")
 
 
-# --- members live and go
+# --- sessions and leaving members
 
 
 def keep_alive(group: ClassicGroupMetadata, member: ClassicGroupMember) -> None:
-    """Its session begins anew."""
+    """Restart the session timer of a member."""
     seconds = NEW_MEMBER_SECONDS if member.is_new else member.session_timeout_ms / 1000
     member.stop_expiry()
     member.expiry = group.coordinator.broker.call_later(seconds, lambda: _expire(group, member))
 
 
 def _expire(group: ClassicGroupMetadata, member: ClassicGroupMember) -> None:
-    """A member whose answer is held back lives, unless it is new and has waited too long."""
+    """Remove a member, unless its response is parked; a new member is removed in any case."""
     if member.is_new or (member.joining is None and member.syncing is None):
         remove(group, member, f"member {member.member_id} has not been heard of for its session timeout")
 
 
 def remove(group: ClassicGroupMetadata, member: ClassicGroupMember, reason: str) -> None:
-    """Let a member go, and the others rebalance."""
+    """Remove a member, and begin a rebalance of the others."""
     member.answer_join(JoinGroupResponse(error_code=UNKNOWN_MEMBER_ID, protocol_name=None))
     member.answer_sync(SyncGroupResponse(error_code=UNKNOWN_MEMBER_ID))
     group.remove(member)
@@ -195,6 +202,6 @@ def remove(group: ClassicGroupMetadata, member: ClassicGroupMember, reason: str)
 
 
 def remove_pending(group: ClassicGroupMetadata, member_id: str) -> None:
-    """An id that was given out is not waited for any more."""
+    """Stop waiting for a pending member id."""
     if group.drop_pending(member_id):
         try_complete(group)

@@ -17,7 +17,7 @@ from kclient.records.writer import NewRecord
 
 
 def group_version(release: Release) -> int:
-    """The layout in which brokers of this release write a classic group."""
+    """Return the version of the group record that brokers of this release write."""
     if release >= Release.parse("2.3"):
         return 3
     if release >= Release.parse("2.1"):
@@ -26,12 +26,12 @@ def group_version(release: Release) -> int:
 
 
 def group_tombstone(group_id: str, timestamp: int) -> NewRecord:
-    """The classic group is gone."""
+    """Return the tombstone of a classic group."""
     return record(GroupMetadataKey(group=group_id), None, timestamp=timestamp)
 
 
-def group_record(group: ClassicGroupMetadata, plan: Mapping[str, bytes]) -> NewRecord:
-    """The group with these assignments, as brokers of the release write it."""
+def group_record(group: ClassicGroupMetadata, assignments: Mapping[str, bytes]) -> NewRecord:
+    """Return the record of the group with these assignments, as brokers of the release write it."""
     state = group.coordinator.broker.state
     version = group_version(state.release)
     value = GroupMetadataValue(
@@ -40,13 +40,13 @@ def group_record(group: ClassicGroupMetadata, plan: Mapping[str, bytes]) -> NewR
         protocol=group.protocol,
         leader=group.leader,
         current_state_timestamp=-1 if group.since_ms is None or version < 2 else group.since_ms,
-        members=[_row(group, member, plan, version) for member in group.members.values()],
+        members=[_row(group, member, assignments, version) for member in group.members.values()],
     )
     return record(GroupMetadataKey(group=group.group_id), value, version, state.clock.wall_ms())
 
 
 def _row(
-    group: ClassicGroupMetadata, member: ClassicGroupMember, plan: Mapping[str, bytes], version: int
+    group: ClassicGroupMetadata, member: ClassicGroupMember, assignments: Mapping[str, bytes], version: int
 ) -> MemberMetadata:
     return MemberMetadata(
         member_id=member.member_id,
@@ -56,12 +56,12 @@ def _row(
         rebalance_timeout=member.rebalance_timeout_ms if version >= 1 else -1,
         session_timeout=member.session_timeout_ms,
         subscription=member.metadata(group.protocol),
-        assignment=plan[member.member_id],
+        assignment=assignments[member.member_id],
     )
 
 
 def read_into(group: ClassicGroupMetadata, value: GroupMetadataValue) -> None:
-    """Make a new group what was written of it. One with members was stable then."""
+    """Load a group from its record. A group with members was stable when the record was written."""
     group.type_of_protocol = value.protocol_type or None
     group.state = ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY
     group.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp

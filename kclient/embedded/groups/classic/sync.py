@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings the plan, everybody gets a part of it."""
+"""SyncGroup: the leader sends the assignments, every member gets its own."""
 
 from __future__ import annotations
 
@@ -27,36 +27,38 @@ from kclient.records.writer import NewRecord
 
 
 async def sync(group: ClassicGroupMetadata, request: SyncGroupRequest) -> SyncGroupResponse | None:
-    """Give the member its part, as soon as there is a plan. Raises ApiError."""
-    member = _checked(group, request)
+    """Return the member's assignment when the leader has sent all. Raise ApiError."""
+    member = _validated_member(group, request)
     act = RESPONSES[group.state].sync
     if not isinstance(act, StateAction):
         raise ApiError(act)
-    group.unsynced.pop(member.member_id, None)
-    if not group.unsynced:
-        group.stop_planning()
+    group.pending_sync_members.pop(member.member_id, None)
+    if not group.pending_sync_members:
+        group.stop_waiting_for_sync()
     if act is StateAction.GIVE_ASSIGNMENT:
         rebalance.keep_alive(group, member)
-        return _part(group, member)
+        return _sync_response(group, member)
     parked = member.park_sync()
     if group.leader == member.member_id:
-        await _bring(group, parked, {row.member_id: bytes(row.assignment) for row in request.assignments})
+        await _store_assignments(
+            group, parked, {row.member_id: bytes(row.assignment) for row in request.assignments}
+        )
     return await parked
 
 
-def _checked(group: ClassicGroupMetadata, request: SyncGroupRequest) -> ClassicGroupMember:
+def _validated_member(group: ClassicGroupMetadata, request: SyncGroupRequest) -> ClassicGroupMember:
     member = group.present(request.member_id, request.group_instance_id, request.generation_id)
-    told = (request.protocol_type, group.type_of_protocol), (request.protocol_name, group.protocol)
-    if any(said is not None and said != known for said, known in told):
+    fields = (request.protocol_type, group.type_of_protocol), (request.protocol_name, group.protocol)
+    if any(said is not None and said != known for said, known in fields):
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     return member
 
 
-async def _bring(
-    group: ClassicGroupMetadata, parked: Parked[SyncGroupResponse], plan: Mapping[str, bytes]
+async def _store_assignments(
+    group: ClassicGroupMetadata, parked: Parked[SyncGroupResponse], assignments: Mapping[str, bytes]
 ) -> None:
-    """Write the plan, members that the leader forgot with an empty part; then go Stable."""
-    full = {member_id: plan.get(member_id, b"") for member_id in group.members}
+    """Write the assignments (empty for members that the leader omitted), then enter Stable."""
+    full = {member_id: assignments.get(member_id, b"") for member_id in group.members}
     generation = group.generation
     failed: ApiError | None = None
     try:
@@ -66,20 +68,20 @@ async def _bring(
     if group.state is not ClassicGroupState.COMPLETING or group.generation != generation:
         return
     if failed is not None:
-        rebalance.drop_plan(group, failed.code)
-        rebalance.prepare(group, "the plan could not be written")
+        rebalance.clear_assignments(group, failed.code)
+        rebalance.prepare(group, "the assignments could not be written")
         return
     for member in group.members.values():
         member.assignment = full[member.member_id]
     group.enter(ClassicGroupState.STABLE)
     notify_rebalanced(group)
     for member in group.members.values():
-        if member.answer_sync(_part(group, member)):
+        if member.answer_sync(_sync_response(group, member)):
             rebalance.keep_alive(group, member)
 
 
 async def _store(group: ClassicGroupMetadata, parked: Parked[SyncGroupResponse], record: NewRecord) -> None:
-    """Until it is replicated, or the leader has its answer because the plan was overtaken. Raises ApiError."""
+    """Write the record and wait until it is replicated, or a new rebalance answered the leader. Raise ApiError."""
     stored = group.coordinator.write(group.group_id, [record])
     replicated = group.coordinator.replicated(group.group_id, stored)
     storing = asyncio.get_running_loop().create_task(replicated, name=f"store {group.group_id}")
@@ -92,7 +94,7 @@ async def _store(group: ClassicGroupMetadata, parked: Parked[SyncGroupResponse],
         storing.result()
 
 
-def _part(group: ClassicGroupMetadata, member: ClassicGroupMember) -> SyncGroupResponse:
+def _sync_response(group: ClassicGroupMetadata, member: ClassicGroupMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.type_of_protocol, protocol_name=group.protocol, assignment=member.assignment
     )

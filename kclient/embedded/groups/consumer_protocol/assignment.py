@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from kclient.embedded.groups.consumer_protocol.assignors import ASSIGNORS, MemberSubscription
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, metadata_hash, topics_read
+from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, metadata_hash, subscribed_topics
 from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.groups.consumer_protocol.member import (
     ConsumerGroupMember,
@@ -27,17 +27,17 @@ INTERVALS_SINCE: Final = Release.parse("4.3")
 
 
 def advance(journal: Journal, changed: bool) -> None:
-    """Bump the epoch if a member changed or the topics did, and bring the targets up to it, unless it is too soon."""
+    """Bump the epoch after a change of members or topics, and compute the targets unless it is too soon."""
     group = journal.group
     found = metadata_hash(group)
     if changed or found != group.metadata_hash:
-        journal.bump(found)
+        journal.bump_epoch(found)
     if group.epoch > group.assignment_epoch and _due(group):
         _assign(journal)
 
 
 def _due(group: ConsumerGroup) -> bool:
-    """From 4.3 on the changes of an interval are assigned together (KIP-1263)."""
+    """Whether targets may be computed: from 4.3 on once in an interval (KIP-1263)."""
     cluster = group.cluster
     if cluster.release < INTERVALS_SINCE:
         return True
@@ -47,28 +47,28 @@ def _due(group: ConsumerGroup) -> bool:
 
 def _assign(journal: Journal) -> None:
     group = journal.group
-    topics = {topic.topic_id: len(topic.partitions) for topic in topics_read(group)}
-    members = [_wanting(group, member) for member in group.members.values()]
+    topics = {topic.topic_id: len(topic.partitions) for topic in subscribed_topics(group)}
+    members = [_member_subscription(group, member) for member in group.members.values()]
     found = ASSIGNORS[group.assignor](topics, members)
     for member_id, partitions in found.items():
         if group.targets.get(member_id) != partitions:
-            journal.target(member_id, partitions)
-    journal.assigned(group.cluster.clock.wall_ms())
+            journal.set_target(member_id, partitions)
+    journal.set_assignment_epoch(group.cluster.clock.wall_ms())
 
 
-def _wanting(group: ConsumerGroup, member: ConsumerGroupMember) -> MemberSubscription:
+def _member_subscription(group: ConsumerGroup, member: ConsumerGroupMember) -> MemberSubscription:
     held = group.targets.get(member.member_id, ())
     return MemberSubscription(member.member_id, topic_ids(group, member), held, member.instance_id)
 
 
 def topic_ids(group: ConsumerGroup, member: ConsumerGroupMember) -> tuple[bytes, ...]:
-    """The topics that a member wants and that exist."""
+    """Return the ids of the existing topics that a member subscribes to."""
     topics = group.cluster.topics
     return tuple(topics[name].topic_id for name in group.topics_of(member) if name in topics)
 
 
 def target_of(group: ConsumerGroup, member: ConsumerGroupMember) -> tuple[TopicIdPartition, ...]:
-    """What a member should own: its target, without topics that it has ceased to want since."""
+    """Return the target of a member, without topics that it no longer subscribes to."""
     wanted = topic_ids(group, member)
     return tuple(one for one in group.targets.get(member.member_id, ()) if one.topic_id in wanted)
 
@@ -83,7 +83,7 @@ Free = Callable[[TopicIdPartition], bool]
 def reconcile(
     member: ConsumerGroupMember, target: Collection[TopicIdPartition], epoch: int, owned: Owned, free: Free
 ) -> ConsumerGroupMember:
-    """The member after its heartbeat; `target` is what it should own in `epoch`."""
+    """Return the member after its heartbeat; `target` is its assignment of `epoch`."""
     match member.state:
         case MemberState.STABLE if member.epoch == epoch and set(member.assigned) <= set(target):
             return member
@@ -119,5 +119,5 @@ def _step(
 
 
 def _still_owns(owned: Owned, lost: Collection[TopicIdPartition]) -> bool:
-    """A member that does not say what it owns is taken to own what it owned."""
+    """Whether it owns any lost partition; a heartbeat without owned partitions means no change."""
     return bool(lost) and (owned is None or any(one in lost for one in owned))

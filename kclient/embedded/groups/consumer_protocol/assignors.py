@@ -26,7 +26,7 @@ Targets = dict[str, tuple[TopicIdPartition, ...]]
 
 @attrs.frozen
 class MemberSubscription:
-    """A member: the ids of the topics that it wants, and what its target was so far."""
+    """A member: the ids of its subscribed topics, and its previous target."""
 
     member_id: str
     topics: tuple[bytes, ...]
@@ -35,7 +35,7 @@ class MemberSubscription:
 
 
 def in_order(members: Sequence[MemberSubscription]) -> list[MemberSubscription]:
-    """Static members by instance id, then the others by member id."""
+    """Sort static members by instance id, then the others by member id."""
     return sorted(
         members, key=lambda one: (one.instance_id is None, utf16_key(one.instance_id or one.member_id))
     )
@@ -44,22 +44,22 @@ def in_order(members: Sequence[MemberSubscription]) -> list[MemberSubscription]:
 def subscribers(
     topics: Mapping[bytes, int], members: Sequence[MemberSubscription]
 ) -> dict[bytes, list[MemberSubscription]]:
-    """Topic id → who wants it, in order; only topics that exist and are wanted."""
+    """Return topic id → subscribers in order, for existing topics that have any."""
     found: dict[bytes, list[MemberSubscription]] = {topic_id: [] for topic_id in sorted(topics)}
     for member in in_order(members):
         for topic_id in dict.fromkeys(member.topics):
             if topic_id in found:
                 found[topic_id].append(member)
-    return {topic_id: wanting for topic_id, wanting in found.items() if wanting}
+    return {topic_id: subscribers_of for topic_id, subscribers_of in found.items() if subscribers_of}
 
 
 def assign_ranges(topics: Mapping[bytes, int], members: Sequence[MemberSubscription]) -> Targets:
-    """The first partitions to the first member, one more to each of the first `count % members`."""
+    """Assign ranges in order; each of the first `count % members` members gets one more."""
     given: dict[str, list[TopicIdPartition]] = {member.member_id: [] for member in members}
-    for topic_id, wanting in subscribers(topics, members).items():
-        share, extra = divmod(topics[topic_id], len(wanting))
+    for topic_id, subscribers_of in subscribers(topics, members).items():
+        share, extra = divmod(topics[topic_id], len(subscribers_of))
         begin = 0
-        for place, member in enumerate(wanting):
+        for place, member in enumerate(subscribers_of):
             end = begin + share + (place < extra)
             given[member.member_id] += [TopicIdPartition(topic_id, number) for number in range(begin, end)]
             begin = end
@@ -67,14 +67,14 @@ def assign_ranges(topics: Mapping[bytes, int], members: Sequence[MemberSubscript
 
 
 def assign_uniformly(topics: Mapping[bytes, int], members: Sequence[MemberSubscription]) -> Targets:
-    """See the module."""
-    wanting = {
+    """See the module docstring."""
+    subscribers_of = {
         topic_id: [member.member_id for member in found]
         for topic_id, found in subscribers(topics, members).items()
     }
     partitions = [
         TopicIdPartition(topic_id, number)
-        for topic_id in sorted(wanting, key=lambda topic_id: (len(wanting[topic_id]), topic_id))
+        for topic_id in sorted(subscribers_of, key=lambda topic_id: (len(subscribers_of[topic_id]), topic_id))
         for number in range(topics[topic_id])
     ]
     owners = _kept(members, topics)
@@ -83,10 +83,10 @@ def assign_uniformly(topics: Mapping[bytes, int], members: Sequence[MemberSubscr
         loads[owner] += 1
     for partition in partitions:
         if partition not in owners:
-            owners[partition] = owner = min(wanting[partition.topic_id], key=loads.__getitem__)
+            owners[partition] = owner = min(subscribers_of[partition.topic_id], key=loads.__getitem__)
             loads[owner] += 1
-    while _level(partitions, wanting, owners, loads):
-        pass  # every move makes the sum of the squares of the loads smaller, so this ends
+    while _level(partitions, subscribers_of, owners, loads):
+        pass  # every move makes the sum of the squares of the loads smaller, so the loop ends
     found: dict[str, list[TopicIdPartition]] = {member_id: [] for member_id in loads}
     for partition in sorted(owners):
         found[owners[partition]].append(partition)
@@ -94,7 +94,7 @@ def assign_uniformly(topics: Mapping[bytes, int], members: Sequence[MemberSubscr
 
 
 def _kept(members: Sequence[MemberSubscription], topics: Mapping[bytes, int]) -> dict[TopicIdPartition, str]:
-    """What each had, still wants and still exists. Of two who claim a partition the first one in order keeps it."""
+    """Return partitions that keep their owner; if two members claim one, the first in order keeps it."""
     owners: dict[TopicIdPartition, str] = {}
     for member in in_order(members):
         for partition in member.held:
@@ -105,15 +105,15 @@ def _kept(members: Sequence[MemberSubscription], topics: Mapping[bytes, int]) ->
 
 def _level(
     partitions: Sequence[TopicIdPartition],
-    wanting: Mapping[bytes, Sequence[str]],
+    subscribers_of: Mapping[bytes, Sequence[str]],
     owners: dict[TopicIdPartition, str],
     loads: dict[str, int],
 ) -> bool:
-    """Go through all partitions once, the last ones first. False if none had to move."""
+    """Go through all partitions once, from the last to the first. Return False if none moved."""
     moved = False
     for partition in reversed(partitions):
         owner = owners[partition]
-        least = min(wanting[partition.topic_id], key=loads.__getitem__)
+        least = min(subscribers_of[partition.topic_id], key=loads.__getitem__)
         if loads[owner] >= loads[least] + 2:
             owners[partition] = least
             loads[owner] -= 1

@@ -1,7 +1,8 @@
 """Members of the classic protocol in a consumer group: how a group moves to the new protocol while it runs.
 
-They send JoinGroup, SyncGroup and Heartbeat as ever. Their generation is their member epoch, nobody leads, the
-coordinator assigns; a heartbeat sends them back to JoinGroup whenever they have to give up, or may get, something.
+They send JoinGroup, SyncGroup and Heartbeat as in a classic group. Their generation is their member epoch. The group
+has no leader: the coordinator assigns. A heartbeat is answered REBALANCE_IN_PROGRESS whenever a member must revoke
+partitions or may get more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from kclient.embedded.groups.consumer_protocol.migration import (
     with_ids,
     write_assignment,
 )
-from kclient.embedded.groups.consumer_protocol.validation import check_room, known_member
+from kclient.embedded.groups.consumer_protocol.validation import check_group_size, known_member
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
@@ -48,15 +49,15 @@ from kclient.protocol.errors import (
     UNKNOWN_MEMBER_ID,
 )
 
-TWO_STEPS_SINCE: Final = 4  # the version of JoinGroup from which on a dynamic member must ask for its id
+TWO_STEPS_SINCE: Final = 4  # the JoinGroup version in which a dynamic member first gets its id (KIP-394)
 
 
 # --- JoinGroup
 
 
 def join(group: ConsumerGroup, context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Answered at once: there is nobody to wait for. Raises ApiError."""
-    check_room(group, request.member_id)
+    """Return the response at once: there is no join phase. Raise ApiError."""
+    check_group_size(group, request.member_id)
     part = HostedClassicMember(
         request.session_timeout_ms, tuple((row.name, bytes(row.metadata)) for row in request.protocols)
     )
@@ -85,11 +86,11 @@ def _enter(
     member_id: str,
     part: HostedClassicMember,
 ) -> ConsumerGroupMember:
-    """What a heartbeat does to a member of the new protocol; the subscription says what this one owns."""
+    """Update the member as a heartbeat does; its subscription contains its owned partitions."""
     subscription = read_subscription(part.protocols[0][1])
     journal = Journal(group)
-    before = take_place(journal, found, member_id, anew=not request.member_id)
-    told = attrs.evolve(
+    before = take_place(journal, found, member_id, rejoins=not request.member_id)
+    updated = attrs.evolve(
         before,
         instance_id=request.group_instance_id,
         rack_id=subscription.rack_id,
@@ -101,17 +102,17 @@ def _enter(
         assignor=None,
         classic=part,
     )
-    if member_id not in group.members or told.told != before.told:
-        journal.tell(told)
-    advance(journal, told.topics != before.topics)
-    after = settle(journal, told, with_ids(group, subscription.owned_partitions))
+    if member_id not in group.members or updated.metadata_fields != before.metadata_fields:
+        journal.set_metadata(updated)
+    advance(journal, updated.topics != before.topics)
+    after = settle(journal, updated, with_ids(group, subscription.owned_partitions))
     journal.write()
     _joined(group, after)
     return after
 
 
 def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: HostedClassicMember) -> bool:
-    """Whether every other classic member has one of its protocols."""
+    """Whether every other classic member supports one of its protocols."""
     others = [
         dict(other.classic.protocols)
         for other in group.members.values()
@@ -122,7 +123,7 @@ def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: H
 
 
 def _find(group: ConsumerGroup, request: JoinGroupRequest) -> ConsumerGroupMember | None:
-    """The member, or the static one whose place it takes; None for a new one. Raises ApiError."""
+    """Return the member, or the static one that it replaces; None for a new one. Raise ApiError."""
     if request.group_instance_id is None:
         return group.members.get(request.member_id)
     if request.member_id:
@@ -145,14 +146,14 @@ def _joined(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
 
 
 def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
-    """What the coordinator assigned; what the request brings is not looked at. Raises ApiError."""
+    """Return the coordinator's assignment; the request's assignments are ignored. Raise ApiError."""
     member, part = _classic(group, request.member_id, request.group_instance_id)
     name, subscription = part.protocols[0]
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     _check_generation(member, request.generation_id)
     if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        _await_join(group, member)
+        _start_join_timer(group, member)
         raise ApiError(REBALANCE_IN_PROGRESS)
     group.timers.stop(member.member_id, MemberTimerKind.SYNC)
     restart_session_timer(group, member)
@@ -167,18 +168,18 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
 
 
 def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> int:
-    """The code to answer. Raises ApiError."""
+    """Return the error code of the response. Raise ApiError for an unknown member."""
     member, _ = _classic(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
     restart_session_timer(group, member)
-    if not _should_join_again(group, member):
+    if not _must_rejoin(group, member):
         return NONE
-    _await_join(group, member)
+    _start_join_timer(group, member)
     return REBALANCE_IN_PROGRESS
 
 
-def _should_join_again(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """It is behind, has something to give up, or may get all that it waits for."""
+def _must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+    """Whether its epoch is old, it must revoke partitions, or it may get all that it waits for."""
     if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     missing = [one for one in target_of(group, member) if one not in member.assigned]
@@ -187,7 +188,7 @@ def _should_join_again(group: ConsumerGroup, member: ConsumerGroupMember) -> boo
 
 
 def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
-    """Let one member go, of whichever protocol, by its id or its static name alone; the code for it."""
+    """Remove a member of either protocol, found by its id or its instance id; return the error code."""
     member_id = who.member_id
     if not member_id and who.group_instance_id is not None:
         holder = group.static_member(who.group_instance_id)
@@ -214,8 +215,8 @@ def _check_generation(member: ConsumerGroupMember, generation: int) -> None:
         raise ApiError(ILLEGAL_GENERATION)
 
 
-def _await_join(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """It was told to join again: it has its rebalance timeout for that."""
+def _start_join_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+    """Start the rebalance timeout, within which the member must send JoinGroup."""
     if not group.timers.running(member.member_id, MemberTimerKind.JOIN):
         late = partial(expire_member, group, member.member_id)
         group.timers.start(member.member_id, MemberTimerKind.JOIN, member.rebalance_timeout_ms, late)

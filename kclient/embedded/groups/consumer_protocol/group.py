@@ -55,13 +55,13 @@ from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
 NO_EPOCH: Final = -1
-FIRST_VERSION: Final = 9  # of OffsetCommit for members of this protocol
+FIRST_VERSION: Final = 9  # the first OffsetCommit version for members of this protocol
 ASSIGNMENT_EPOCHS: Final = Release.parse("4.3")
-BEGIN_AT_ONE: Final = Release.parse("4.3")  # epoch 1 has no targets; the first ones come with epoch 2
+BEGIN_AT_ONE: Final = Release.parse("4.3")  # epoch 1 has no targets; the first ones are those of epoch 2
 
 
 class ConsumerGroupState(enum.Enum):
-    """As ListGroups and ConsumerGroupDescribe say it."""
+    """The values are those of ListGroups and ConsumerGroupDescribe."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -72,7 +72,7 @@ class ConsumerGroupState(enum.Enum):
 
 @attrs.frozen
 class ResolvedRegularExpression:
-    """The topics that a pattern stands for, and the wall time in ms when that was found out."""
+    """The topics that a regular expression matches, and the wall time of the resolution in ms."""
 
     topics: tuple[str, ...]
     at_ms: int
@@ -84,7 +84,7 @@ def _first_epoch(group: ConsumerGroup) -> int:
 
 @attrs.define(eq=False)
 class ConsumerGroup(CoordinatorGroup):
-    """See the module. `holders` says for every partition which member nobody else may get it from."""
+    """See the module docstring. `holders`: partition → the member that owns it or has yet to revoke it."""
 
     kind: ClassVar[str] = CONSUMER
 
@@ -96,7 +96,7 @@ class ConsumerGroup(CoordinatorGroup):
     targets: dict[str, tuple[TopicIdPartition, ...]] = attrs.field(factory=dict)
     patterns: dict[str, ResolvedRegularExpression] = attrs.field(factory=dict)
     holders: dict[TopicIdPartition, str] = attrs.field(factory=dict)
-    topics_seen: tuple[str, ...] = ()  # all there were when the patterns were last resolved
+    topics_seen: tuple[str, ...] = ()  # all topics at the last resolution of the regular expressions
     dead: bool = False
     timers: MemberTimers = attrs.field(
         default=attrs.Factory(lambda group: MemberTimers(group.coordinator.broker), takes_self=True)
@@ -104,25 +104,25 @@ class ConsumerGroup(CoordinatorGroup):
 
     @property
     def cluster(self) -> ClusterState:
-        """The cluster that it is a group of."""
+        """The state of the cluster."""
         return self.coordinator.broker.state
 
-    # --- its whole state
+    # --- rollback
 
     def snapshot(self) -> dict[str, Any]:
-        """All that a journal may change."""
+        """Return a copy of all that a journal may change."""
         return {name: copy(getattr(self, name)) for name in _CHANGEABLE}
 
-    def go_back(self, snapshot: dict[str, Any]) -> None:
-        """Undo what was changed since."""
+    def restore_snapshot(self, snapshot: dict[str, Any]) -> None:
+        """Restore a snapshot."""
         for name, value in snapshot.items():
             setattr(self, name, value)
 
-    # --- looking
+    # --- state
 
     @property
     def state(self) -> ConsumerGroupState:
-        """See the module."""
+        """See the module docstring."""
         if self.dead:
             return ConsumerGroupState.DEAD
         if not self.members:
@@ -133,17 +133,17 @@ class ConsumerGroup(CoordinatorGroup):
         return ConsumerGroupState.STABLE if settled else ConsumerGroupState.RECONCILING
 
     def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
-        """Who has this instance id."""
+        """Return the member with this instance id."""
         return next((one for one in self.members.values() if one.instance_id == instance_id), None)
 
     def topics_of(self, member: ConsumerGroupMember) -> tuple[str, ...]:
-        """The names of the topics that a member wants, also through its pattern."""
+        """Return the names of a member's subscribed topics, those of its regular expression included."""
         resolved = self.patterns.get(member.regex)
         return tuple(dict.fromkeys((*member.topics, *(resolved.topics if resolved else ()))))
 
     @property
     def assignor(self) -> str:
-        """The one that most members ask for; the coordinator's first where nobody asks, or several have as many."""
+        """The assignor with the most votes; the first configured one of several, or without votes."""
         known = self.cluster.settings.group_consumer_assignors.split(",")
         votes = Counter(member.assignor for member in self.members.values())
         return max(known, key=lambda name: votes[name])
@@ -174,7 +174,7 @@ class ConsumerGroup(CoordinatorGroup):
 
         return classic_members.leave_group(self, who)
 
-    # --- the same for both kinds of groups
+    # --- interface of all groups
 
     @property
     def state_name(self) -> str:
@@ -234,7 +234,7 @@ class ConsumerGroup(CoordinatorGroup):
         return True
 
     def check_offset_delete(self) -> None:
-        """Single offsets may always be deleted, but for those of topics that a member reads."""
+        """Allow it: only offsets of subscribed topics are protected."""
 
     def subscribes_to(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
@@ -267,14 +267,14 @@ _CHANGEABLE: Final = (
 # --- the subscribed topics
 
 
-def topics_read(group: ConsumerGroup) -> list[Topic]:
-    """The topics that a member wants and that exist, by name."""
+def subscribed_topics(group: ConsumerGroup) -> list[Topic]:
+    """Return the existing topics that members subscribe to, by name."""
     names = {name: None for member in group.members.values() for name in group.topics_of(member)}
     return [group.cluster.topics[name] for name in sorted(names) if name in group.cluster.topics]
 
 
 def metadata_hash(group: ConsumerGroup) -> int:
-    """A signed 64-bit number that differs when topics, their ids, partitions or racks do; 0 without topics."""
+    """Return a signed 64-bit hash of the subscribed topics, their ids, partitions and racks; 0 without topics."""
     with_racks = any(broker.rack is not None for broker in group.cluster.brokers.values())
     return hash_of(
         (
@@ -283,12 +283,12 @@ def metadata_hash(group: ConsumerGroup) -> int:
             len(topic.partitions),
             [replica_racks(group, one) for one in topic.partitions] if with_racks else [],
         )
-        for topic in topics_read(group)
+        for topic in subscribed_topics(group)
     )
 
 
 def hash_of(topics: Iterable[tuple[str, bytes, int, Sequence[Sequence[str]]]]) -> int:
-    """The hash of topics in the order of their names: name, id, number of partitions, racks of each one's replicas."""
+    """Hash topics in the order of their names: name, id, number of partitions, racks of the replicas."""
     whole = hashlib.blake2b(digest_size=8)
     known = False
     for name, topic_id, partitions, racks in topics:
@@ -298,7 +298,7 @@ def hash_of(topics: Iterable[tuple[str, bytes, int, Sequence[Sequence[str]]]]) -
 
 
 def replica_racks(group: ConsumerGroup, partition: Partition) -> list[str]:
-    """The racks of a partition's replicas, in alphabetical order."""
+    """Return the racks of a partition's replicas, in alphabetical order."""
     racks = {group.cluster.brokers[node].rack for node in partition.replicas}
     return sorted(rack for rack in racks if rack is not None)
 

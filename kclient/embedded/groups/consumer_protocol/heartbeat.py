@@ -25,8 +25,8 @@ from kclient.embedded.groups.consumer_protocol.member import (
 from kclient.embedded.groups.consumer_protocol.migration import upgraded
 from kclient.embedded.groups.consumer_protocol.validation import (
     check_epoch,
+    check_group_size,
     check_released,
-    check_room,
     known_member,
 )
 from kclient.embedded.groups.coordinator import GroupCoordinator
@@ -44,18 +44,20 @@ from kclient.protocol.errors import GROUP_ID_NOT_FOUND, REBALANCE_IN_PROGRESS, U
 
 Request = ConsumerGroupHeartbeatRequest
 Owned = Collection[TopicIdPartition] | None
-ENABLED_SINCE: Final = Release.parse("4.0")  # brokers of 3.7 to 3.9 list the APIs, but serve them to nobody
+ENABLED_SINCE: Final = Release.parse(
+    "4.0"
+)  # brokers of 3.7 to 3.9 advertise the APIs, but reject every request
 
 
 @attrs.frozen
 class GroupToJoin:
-    """A group that a member may join. It is the coordinator's only when the member was taken: `keep`."""
+    """A group that a member may join; `keep` adds it to the coordinator after the member has joined."""
 
     journal: Journal
     instead_of: CoordinatorGroup | None
 
     def keep(self) -> None:
-        """The group is the coordinator's. Who waits for the one it replaces is told to begin anew."""
+        """Add the group to the coordinator. Parked requests to the group that it replaces get REBALANCE_IN_PROGRESS."""
         group = self.journal.group
         group.coordinator.groups[group.group_id] = group
         for member in group.members.values():
@@ -66,13 +68,13 @@ class GroupToJoin:
 
 
 def check_enabled(release: Release) -> None:
-    """Raise ApiError where the consumer protocol is not switched on."""
+    """Raise ApiError if the release does not have the consumer protocol enabled."""
     if release < ENABLED_SINCE:
         raise ApiError(UNSUPPORTED_VERSION)
 
 
 def known_group(coordinator: GroupCoordinator, group_id: str, called: str) -> ConsumerGroup:
-    """A consumer group that there is. Raises ApiError. `called` begins the message as brokers do."""
+    """Return an existing consumer group. Raise ApiError with a message that begins with `called`."""
     group = coordinator.find(group_id)
     if group is None:
         raise ApiError(GROUP_ID_NOT_FOUND, f"{called} {group_id} not found.")
@@ -82,7 +84,7 @@ def known_group(coordinator: GroupCoordinator, group_id: str, called: str) -> Co
 
 
 def group_to_join(coordinator: GroupCoordinator, group_id: str) -> GroupToJoin:
-    """The group, a new one, or the one that a classic group turns into. Raises ApiError where it may not."""
+    """Return the group, a new one, or the upgraded classic group. Raise ApiError if that is not allowed."""
     group = coordinator.find(group_id)
     if isinstance(group, ConsumerGroup):
         return GroupToJoin(Journal(group), None)
@@ -95,21 +97,21 @@ def group_to_join(coordinator: GroupCoordinator, group_id: str) -> GroupToJoin:
 
 
 def heartbeat(journal: Journal, context: RequestContext, request: Request) -> ConsumerGroupHeartbeatResponse:
-    """Everything is checked before anything changes. Raises ApiError."""
+    """Handle a heartbeat: all checks before any change. Raise ApiError."""
     group = journal.group
-    check_room(group, request.member_id)
+    check_group_size(group, request.member_id)
     member_id = request.member_id or new_member_id(context.state)
     owned = None if request.topic_partitions is None else from_wire(request.topic_partitions)
     found = _find(group, request, member_id, owned)
     if request.subscribed_topic_regex:
         regex.compiled(request.subscribed_topic_regex)
-    before = take_place(journal, found, member_id, anew=request.member_epoch == JOINING)
-    told = _told(before, context, request)
-    if before.member_id not in group.members or told.told != before.told:
-        journal.tell(told)
+    before = take_place(journal, found, member_id, rejoins=request.member_epoch == JOINING)
+    updated = _with_metadata(before, context, request)
+    if before.member_id not in group.members or updated.metadata_fields != before.metadata_fields:
+        journal.set_metadata(updated)
         regex.forget_unused(journal)
-    advance(journal, _subscription_changed(group, before, told))
-    after = settle(journal, told, owned)
+    advance(journal, _subscription_changed(group, before, updated))
+    after = settle(journal, updated, owned)
     journal.write()
     restart_session_timer(group, after)
     regex.resolve_later(group, context)
@@ -117,29 +119,29 @@ def heartbeat(journal: Journal, context: RequestContext, request: Request) -> Co
 
 
 def settle(journal: Journal, member: ConsumerGroupMember, owned: Owned) -> ConsumerGroupMember:
-    """Bring a member one step nearer to its target."""
+    """Reconcile a member: one step towards its target."""
     group = journal.group
 
     def free(partition: TopicIdPartition) -> bool:
         return group.holders.get(partition, member.member_id) == member.member_id
 
     after = reconcile(member, target_of(group, member), group.assignment_epoch, owned, free)
-    if after.progress != member.progress:
-        journal.progress(after)
+    if after.assignment_fields != member.assignment_fields:
+        journal.set_assignment(after)
         update_rebalance_timer(group, after)
     return after
 
 
-# --- who it is
+# --- identity
 
 
 def new_member_id(state: ClusterState) -> str:
-    """A random uuid, base64url, without padding."""
+    """Return a random uuid, base64url, without padding (KIP-1082)."""
     return base64.urlsafe_b64encode(state.new_id()).decode().rstrip("=")
 
 
 def _find(group: ConsumerGroup, request: Request, member_id: str, owned: Owned) -> ConsumerGroupMember | None:
-    """The member, or the static one whose place it takes; None for a new one. Raises ApiError."""
+    """Return the member, or the static one that it replaces; None for a new one. Raise ApiError."""
     if request.member_epoch != JOINING:
         member = known_member(group, member_id, request.instance_id)
         check_epoch(group, member, request.member_epoch, owned)
@@ -156,28 +158,30 @@ def _find(group: ConsumerGroup, request: Request, member_id: str, owned: Owned) 
 
 
 def take_place(
-    journal: Journal, found: ConsumerGroupMember | None, member_id: str, *, anew: bool
+    journal: Journal, found: ConsumerGroupMember | None, member_id: str, *, rejoins: bool
 ) -> ConsumerGroupMember:
-    """A static member that comes anew, under its old id or another, gets what the one who left had."""
+    """Return the member; a static member that rejoins inherits the assignment of its former id."""
     if found is None:
         return ConsumerGroupMember(member_id)
-    if found.member_id == member_id and not (anew and found.instance_id is not None):
+    if found.member_id == member_id and not (rejoins and found.instance_id is not None):
         return found
     target = journal.group.targets.get(found.member_id)
     heir = attrs.evolve(found, member_id=member_id, epoch=JOINING, previous_epoch=JOINING)
-    journal.drop(found)
-    journal.tell(heir)
+    journal.remove_member(found)
+    journal.set_metadata(heir)
     if target is not None:
-        journal.target(member_id, target)
-    journal.progress(heir)
+        journal.set_target(member_id, target)
+    journal.set_assignment(heir)
     return heir
 
 
-# --- what it says
+# --- metadata
 
 
-def _told(member: ConsumerGroupMember, context: RequestContext, request: Request) -> ConsumerGroupMember:
-    """The member with what this heartbeat says of it; what it does not say stays as it was."""
+def _with_metadata(
+    member: ConsumerGroupMember, context: RequestContext, request: Request
+) -> ConsumerGroupMember:
+    """Return the member with the metadata of the heartbeat; absent fields stay unchanged."""
     said: dict[str, Any] = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
@@ -195,23 +199,23 @@ def _told(member: ConsumerGroupMember, context: RequestContext, request: Request
 
 
 def _subscription_changed(
-    group: ConsumerGroup, before: ConsumerGroupMember, told: ConsumerGroupMember
+    group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember
 ) -> bool:
-    """Whether the group needs a new epoch for it; a pattern that is not resolved yet brings one when it is."""
+    """Whether the group epoch must be bumped; an unresolved regular expression bumps it when it is resolved."""
     if before.epoch == JOINING and group.cluster.release < BEGIN_AT_ONE and not before.assigned:
         return True
-    if set(told.topics) != set(before.topics):
+    if set(updated.topics) != set(before.topics):
         return True
-    return told.regex != before.regex and (not told.regex or told.regex in group.patterns)
+    return updated.regex != before.regex and (not updated.regex or updated.regex in group.patterns)
 
 
-# --- what it learns
+# --- response
 
 
 def _answer(
     group: ConsumerGroup, request: Request, before: ConsumerGroupMember, after: ConsumerGroupMember
 ) -> ConsumerGroupHeartbeatResponse:
-    """The assignment is told to a member that said everything, and when it changed; else it is null."""
+    """Return the response; its assignment is null unless it changed or the heartbeat was a full one."""
     said_all = request.member_epoch == JOINING or (
         request.rebalance_timeout_ms != -1
         and request.topic_partitions is not None

@@ -1,7 +1,7 @@
-"""Changes to a consumer group, each of them together with the record that tells of it.
+"""Changes to a consumer group, each together with its record.
 
-The state of a group is what its records say: whoever reads them back comes to the same group. So nothing but this
-changes a group, and a flow writes all that it changed as one batch.
+The state of a group follows from its records: a new coordinator that loads them builds the same group. Therefore only
+a journal changes a group, and writes all changes of one request as one batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kclient.types import TopicPartition
 
 
 class Journal:
-    """What one request, or one timer, does to a group. `write` when done."""
+    """The changes of one request or timer to a group. `write` appends their records."""
 
     def __init__(self, group: ConsumerGroup, before: Iterable[NewRecord] = ()) -> None:
         self.group = group
@@ -26,30 +26,30 @@ class Journal:
         self._moved: dict[str, None] = {}
 
     def write(self) -> None:
-        """Append the records, if there are any, and tell the observers what changed hands.
+        """Append the records, if any, and notify the observers of changed assignments.
 
-        Raises ApiError if that fails; then nothing has changed.
+        Raise ApiError if that fails; then nothing has changed.
         """
         if self._records:
             try:
                 self.group.coordinator.write(self.group.group_id, self._records)
             except ApiError:
-                self.group.go_back(self._before)
+                self.group.restore_snapshot(self._before)
                 raise
         for member_id in self._moved:
-            tell_observers(self.group, member_id)
+            notify_observers(self.group, member_id)
             if member_id not in self.group.members:
                 self.group.timers.stop(member_id)
 
     # --- members
 
-    def tell(self, member: ConsumerGroupMember) -> None:
-        """A member is new, or told something new of itself."""
+    def set_metadata(self, member: ConsumerGroupMember) -> None:
+        """Add a member, or change its metadata."""
         self.group.members[member.member_id] = member
         self._records.append(records.metadata(self.group, member))
 
-    def progress(self, member: ConsumerGroupMember) -> None:
-        """A member owns something else, or is in another epoch or state."""
+    def set_assignment(self, member: ConsumerGroupMember) -> None:
+        """Change the current assignment, epoch or state of a member."""
         before = self.group.members[member.member_id]
         self._release(before)
         self.group.members[member.member_id] = member
@@ -58,8 +58,8 @@ class Journal:
         self._records.append(records.current(self.group, member))
         self._moved[member.member_id] = None
 
-    def drop(self, member: ConsumerGroupMember) -> None:
-        """A member is gone, and what it owned is free."""
+    def remove_member(self, member: ConsumerGroupMember) -> None:
+        """Remove a member and release its partitions."""
         group = self.group
         self._release(member)
         del group.members[member.member_id]
@@ -70,34 +70,34 @@ class Journal:
     # --- the group
 
     def begin(self, epoch: int, metadata_hash: int) -> None:
-        """The group begins in an epoch, with what it had as a classic group."""
+        """Begin in the epoch that the group had as a classic group."""
         self.group.epoch, self.group.metadata_hash = epoch, metadata_hash
         self._records += records.group_epoch(self.group)
 
-    def bump(self, metadata_hash: int) -> None:
-        """Something changed: the next epoch."""
+    def bump_epoch(self, metadata_hash: int) -> None:
+        """Bump the group epoch."""
         self.group.epoch += 1
         self.group.metadata_hash = metadata_hash
         self._records += records.group_epoch(self.group)
 
-    def target(self, member_id: str, partitions: tuple[TopicIdPartition, ...]) -> None:
-        """A member should own this now."""
+    def set_target(self, member_id: str, partitions: tuple[TopicIdPartition, ...]) -> None:
+        """Set the target assignment of a member."""
         self.group.targets[member_id] = partitions
         self._records.append(records.target(self.group, member_id))
 
-    def assigned(self, now_ms: int) -> None:
-        """The targets are those of the group's epoch."""
+    def set_assignment_epoch(self, now_ms: int) -> None:
+        """Set the assignment epoch to the group epoch."""
         self.group.assignment_epoch = self.group.epoch
         self.group.assigned_at_ms = now_ms
         self._records.append(records.assignment_epoch(self.group))
 
-    def resolve(self, pattern: str, resolved: ResolvedRegularExpression) -> None:
-        """A pattern stands for these topics."""
+    def set_regex(self, pattern: str, resolved: ResolvedRegularExpression) -> None:
+        """Set the topics of a regular expression."""
         self.group.patterns[pattern] = resolved
         self._records.append(records.pattern(self.group, pattern))
 
-    def forget(self, pattern: str) -> None:
-        """Nobody uses a pattern any more."""
+    def remove_regex(self, pattern: str) -> None:
+        """Remove a regular expression that no member uses."""
         del self.group.patterns[pattern]
         self._records.append(records.pattern(self.group, pattern))
 
@@ -107,8 +107,8 @@ class Journal:
                 del self.group.holders[partition]
 
 
-def tell_observers(group: ConsumerGroup, member_id: str) -> None:
-    """Everything that a member holds; nothing, in epoch −1, when it is gone."""
+def notify_observers(group: ConsumerGroup, member_id: str) -> None:
+    """Notify observers of the partitions of a member; of none, in epoch −1, after it has left."""
     member = group.members.get(member_id)
     epoch, holds = (LEAVING, ()) if member is None else (member.epoch, member.holds)
     topics = {topic.topic_id: topic.name for topic in group.cluster.topics.values()}

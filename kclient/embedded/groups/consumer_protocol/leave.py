@@ -11,7 +11,7 @@ import attrs
 from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, metadata_hash
 from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.groups.consumer_protocol.member import (
-    LEAVING_FOR_A_WHILE,
+    LEAVING_TEMPORARILY,
     ConsumerGroupMember,
     MemberState,
     MemberTimerKind,
@@ -25,13 +25,13 @@ from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHea
 
 
 def start_timers(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """The coordinator is new: nobody is late yet."""
+    """Start the timers of a member that was loaded."""
     restart_session_timer(group, member)
     update_rebalance_timer(group, member)
 
 
 def restart_session_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """The member is alive."""
+    """Restart the session timer of a member."""
     session_ms = group.cluster.settings.group_consumer_session_timeout_ms
     if member.classic is not None:
         session_ms = member.classic.session_timeout_ms
@@ -40,7 +40,7 @@ def restart_session_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> 
 
 
 def update_rebalance_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """The member's state is another one: it has its rebalance timeout to give up what it must."""
+    """Start the rebalance timer of a member that must revoke partitions; stop it otherwise."""
     if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
         late = partial(expire_member, group, member.member_id)
         group.timers.start(member.member_id, MemberTimerKind.REBALANCE, member.rebalance_timeout_ms, late)
@@ -49,45 +49,47 @@ def update_rebalance_timer(group: ConsumerGroup, member: ConsumerGroupMember) ->
 
 
 def expire_member(group: ConsumerGroup, member_id: str) -> None:
-    """The member took too long."""
+    """Remove a member after its session or rebalance timeout."""
     if not group.dead and member_id in group.members:
         remove(group, [group.members[member_id]])
 
 
-NO_MEMBERS_NO_TARGETS_SINCE: Final = Release.parse("4.4")  # an empty group's assignment epoch is its own
+NO_MEMBERS_NO_TARGETS_SINCE: Final = Release.parse(
+    "4.4"
+)  # the assignment epoch of an empty group equals its group epoch
 
 
 def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-    """A heartbeat with epoch −1 or −2. Raises ApiError for somebody who is no member."""
+    """Handle a heartbeat with epoch −1 or −2. Raise ApiError for an unknown member."""
     member = known_member(group, request.member_id, request.instance_id)
-    if request.member_epoch == LEAVING_FOR_A_WHILE:
-        _pause(group, member)
+    if request.member_epoch == LEAVING_TEMPORARILY:
+        _leave_temporarily(group, member)
     else:
         remove(group, [member])
     return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
 
 def remove(group: ConsumerGroup, members: Sequence[ConsumerGroupMember]) -> None:
-    """These are members no more; the others share what they had when they next send a heartbeat."""
+    """Remove members; the others get their partitions with the next heartbeats."""
     gone = [member.member_id for member in members]
     if downgrade_if_all_classic(group, gone):
         return
     journal = Journal(group)
     for member in members:
-        journal.drop(member)
+        journal.remove_member(member)
     forget_unused(journal)
-    journal.bump(metadata_hash(group))
+    journal.bump_epoch(metadata_hash(group))
     if not group.members and group.cluster.release >= NO_MEMBERS_NO_TARGETS_SINCE:
-        journal.assigned(0)
+        journal.set_assignment_epoch(0)
     journal.write()
 
 
-def _pause(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
-    """A static member keeps its place and its partitions until its session ends, but not what it had to give up."""
+def _leave_temporarily(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+    """Let a static member leave temporarily: it keeps its partitions until its session expires."""
     journal = Journal(group)
     away = attrs.evolve(
-        member, epoch=LEAVING_FOR_A_WHILE, assigned=dict.fromkeys(member.assigned, 0), revoking={}
+        member, epoch=LEAVING_TEMPORARILY, assigned=dict.fromkeys(member.assigned, 0), revoking={}
     )
-    journal.progress(away)
+    journal.set_assignment(away)
     group.timers.stop(member.member_id, MemberTimerKind.REBALANCE)
     journal.write()

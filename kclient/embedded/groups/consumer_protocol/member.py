@@ -24,21 +24,21 @@ from kclient.embedded.clock import Timer
 
 
 class TopicIdPartition(NamedTuple):
-    """One partition."""
+    """A partition under the id of its topic."""
 
     topic_id: bytes
     number: int
 
 
 class WireTopic(Protocol):
-    """A topic with partitions in any message of the protocol."""
+    """A topic with partition numbers in a message of the protocol."""
 
     topic_id: bytes
     partitions: list[int]
 
 
 def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
-    """Topic id → partition numbers, all ascending."""
+    """Return topic id → partition numbers, all ascending."""
     found: dict[bytes, list[int]] = {}
     for topic_id, number in sorted(partitions):
         found.setdefault(topic_id, []).append(number)
@@ -46,7 +46,7 @@ def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
 
 
 def from_wire(topics: Iterable[WireTopic]) -> tuple[TopicIdPartition, ...]:
-    """The partitions of a message, ascending."""
+    """Return the partitions of a message, ascending."""
     return tuple(
         sorted(TopicIdPartition(topic.topic_id, number) for topic in topics for number in topic.partitions)
     )
@@ -54,14 +54,14 @@ def from_wire(topics: Iterable[WireTopic]) -> tuple[TopicIdPartition, ...]:
 
 JOINING: Final = 0
 LEAVING: Final = -1
-LEAVING_FOR_A_WHILE: Final = -2  # a static member
+LEAVING_TEMPORARILY: Final = -2  # a static member
 
 Epochs = Mapping[TopicIdPartition, int]
 """Partition → the epoch in which the member was given it."""
 
 
 class MemberState(enum.IntEnum):
-    """The numbers are those of the records."""
+    """The states of a member; the values are those of the records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -70,7 +70,7 @@ class MemberState(enum.IntEnum):
 
 @attrs.frozen
 class HostedClassicMember:
-    """What a member of the classic protocol told when it joined: protocol name → its metadata, first choice first."""
+    """The JoinGroup data of a member of the classic protocol: protocols with metadata in order of preference."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -78,7 +78,7 @@ class HostedClassicMember:
 
 @attrs.frozen
 class ConsumerGroupMember:
-    """One member as it was last written. `regex` is empty without a pattern; `classic` None for the new protocol."""
+    """A member as last written. `classic` is None for members of the consumer protocol."""
 
     member_id: str
     instance_id: str | None = None
@@ -99,48 +99,48 @@ class ConsumerGroupMember:
 
     @property
     def holds(self) -> tuple[TopicIdPartition, ...]:
-        """Everything nobody else may have: what it owns and what it has not confirmed to have given up."""
+        """The partitions that no other member may get: owned, or not yet revoked."""
         return (*self.assigned, *self.revoking)
 
     @property
-    def told(self) -> tuple[object, ...]:
-        """What is written of it as metadata: all but its progress."""
+    def metadata_fields(self) -> tuple[object, ...]:
+        """The fields of its metadata record."""
         return attrs.astuple(self, recurse=False)[:_PROGRESS]
 
     @property
-    def progress(self) -> tuple[object, ...]:
-        """What is written of it as its current assignment."""
+    def assignment_fields(self) -> tuple[object, ...]:
+        """The fields of its current assignment record."""
         return attrs.astuple(self, recurse=False)[_PROGRESS:]
 
     def reached(self, epoch: int) -> bool:
-        """Whether it owns all of the target of this epoch."""
+        """Whether it owns its whole target of this epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
 
 _PROGRESS: Final = [field.name for field in attrs.fields(ConsumerGroupMember)].index("epoch")
 
 
-AGAIN_MS: Final = 500
+RETRY_MS: Final = 500
 
 
 class MemberTimerKind(enum.Enum):
-    """What a member has only so much time for."""
+    """The timers of a member."""
 
-    SESSION = "to be heard of again"
-    REBALANCE = "to give up what it must"
-    JOIN = "to join again (classic)"
-    SYNC = "to ask for its assignment (classic)"
+    SESSION = "next heartbeat"
+    REBALANCE = "revoke partitions"
+    JOIN = "JoinGroup (classic)"
+    SYNC = "SyncGroup (classic)"
 
 
 @attrs.define(eq=False)
 class MemberTimers:
-    """Whose time runs."""
+    """The running timers of a group's members."""
 
     broker: EmbeddedBroker
     _running: dict[tuple[str, MemberTimerKind], Timer] = attrs.field(factory=dict)
 
     def start(self, member_id: str, kind: MemberTimerKind, ms: int, late: Callable[[], None]) -> None:
-        """Begin anew."""
+        """Start or restart a timer."""
         self.stop(member_id, kind)
         self._running[member_id, kind] = self.broker.call_later(
             ms / 1000, lambda: self._ring(member_id, kind, late)
@@ -149,23 +149,23 @@ class MemberTimers:
     def _ring(self, member_id: str, kind: MemberTimerKind, late: Callable[[], None]) -> None:
         try:
             late()
-        except ApiError:  # it could not be written, so it has not happened: try again
-            self.start(member_id, kind, AGAIN_MS, late)
+        except ApiError:  # the records could not be written, so nothing has changed: retry
+            self.start(member_id, kind, RETRY_MS, late)
 
     def running(self, member_id: str, kind: MemberTimerKind) -> bool:
-        """Whether it was begun and neither rang nor was stopped."""
+        """Whether the timer was started, and neither fired nor was stopped."""
         timer = self._running.get((member_id, kind))
         return timer is not None and timer.callback is not None
 
     def stop(self, member_id: str, *kinds: MemberTimerKind) -> None:
-        """Stop these kinds; all of them unless said otherwise. Nothing happens to those that do not run."""
+        """Stop the timers of these kinds, or all timers of the member."""
         for kind in kinds or MemberTimerKind:
             timer = self._running.pop((member_id, kind), None)
             if timer is not None:
                 timer.cancel()
 
     def stop_all(self) -> None:
-        """Stop everybody's."""
+        """Stop the timers of all members."""
         for timer in self._running.values():
             timer.cancel()
         self._running.clear()

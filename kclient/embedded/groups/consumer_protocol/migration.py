@@ -15,7 +15,7 @@ from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.classic.metadata import ClassicGroupMember, ClassicGroupState
 from kclient.embedded.groups.classic.records import group_record
 from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, metadata_hash
-from kclient.embedded.groups.consumer_protocol.journal import Journal, tell_observers
+from kclient.embedded.groups.consumer_protocol.journal import Journal, notify_observers
 from kclient.embedded.groups.consumer_protocol.member import (
     ConsumerGroupMember,
     HostedClassicMember,
@@ -35,7 +35,7 @@ from kclient.types import TopicPartition
 
 
 def read_subscription(blob: bytes) -> Subscription:
-    """What a classic member wants and owns. Raises ApiError as brokers do for what cannot be read."""
+    """Decode the subscription of a classic member. Raise ApiError for invalid bytes."""
     try:
         return decode_subscription(blob)
     except ProtocolDecodeError as exc:
@@ -43,7 +43,7 @@ def read_subscription(blob: bytes) -> Subscription:
 
 
 def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition, ...]:
-    """What a leader gave to a member; nothing where nothing was given yet."""
+    """Decode the assignment of a classic member; empty bytes mean none."""
     if not blob:
         return ()
     try:
@@ -53,7 +53,7 @@ def read_assignment(group: ConsumerGroup, blob: bytes) -> tuple[TopicIdPartition
 
 
 def has_user_data(blob: bytes) -> bool:
-    """Whether an assignor added something of its own, which a consumer group would lose. Raises as above."""
+    """Whether the assignment has user data, which a consumer group would lose. Raise ApiError."""
     try:
         return bool(blob) and bool(decode_assignment(blob).user_data)
     except ProtocolDecodeError as exc:
@@ -63,7 +63,7 @@ def has_user_data(blob: bytes) -> bool:
 def write_assignment(
     group: ConsumerGroup, partitions: Iterable[TopicIdPartition], subscription: bytes
 ) -> bytes:
-    """An assignment in the version in which the member wrote its subscription."""
+    """Encode an assignment in the version of the member's subscription."""
     names = {topic.topic_id: topic.name for topic in group.cluster.topics.values()}
     known = [TopicPartition(names[one.topic_id], one.number) for one in partitions if one.topic_id in names]
     version = min(int.from_bytes(subscription[:2], "big"), NEWEST_VERSION)
@@ -71,7 +71,7 @@ def write_assignment(
 
 
 def with_ids(group: ConsumerGroup, partitions: Iterable[TopicPartition]) -> tuple[TopicIdPartition, ...]:
-    """Partitions of topics that exist, under their topics' ids."""
+    """Return the partitions of existing topics with their topic ids."""
     topics = group.cluster.topics
     known = (tp for tp in partitions if tp.topic in topics)
     return tuple(sorted(TopicIdPartition(topics[tp.topic].topic_id, tp.partition) for tp in known))
@@ -85,22 +85,22 @@ DOWN: Final = ("bidirectional", "downgrade")
 
 
 def upgraded(classic: ClassicGroup) -> Journal:
-    """The group as a consumer group, all members in the epoch that was their generation; nothing is written yet.
+    """Return the group as a consumer group, all members in the epoch of their generation; nothing is written yet.
 
-    Raises ApiError where that may not be.
+    Raise ApiError where that may not be.
     """
     _check_upgrade(classic)
     group = ConsumerGroup(classic.coordinator, classic.group_id, classic.offsets)
     journal = Journal(group, classic.tombstones())
     members = [_hosted(group, classic, member) for member in classic.members.values()]
     for member in members:
-        journal.tell(member)
+        journal.set_metadata(member)
     journal.begin(classic.generation, metadata_hash(group))
     for member in members:
-        journal.target(member.member_id, tuple(member.assigned))
-    journal.assigned(0)
+        journal.set_target(member.member_id, tuple(member.assigned))
+    journal.set_assignment_epoch(0)
     for member in members:
-        journal.progress(member)
+        journal.set_assignment(member)
     return journal
 
 
@@ -147,7 +147,7 @@ def _hosted(group: ConsumerGroup, classic: ClassicGroup, member: ClassicGroupMem
 def downgrade_if_all_classic(
     group: ConsumerGroup, leaving: Collection[str] = (), *, rebalance_now: bool = True
 ) -> bool:
-    """Turn the group into a classic one if nobody but classic members is left, and the way is open."""
+    """Downgrade the group if only classic members are left and the migration policy allows it."""
     settings = group.cluster.settings
     stay = [member for member in group.members.values() if member.member_id not in leaving]
     allowed = (
@@ -161,7 +161,7 @@ def downgrade_if_all_classic(
     group.end(NOT_COORDINATOR)
     for member_id in leaving:
         del group.members[member_id]
-        tell_observers(group, member_id)
+        notify_observers(group, member_id)
     group.coordinator.groups[group.group_id] = classic
     for member in classic.members.values():
         rebalance.keep_alive(classic, member)
@@ -171,7 +171,7 @@ def downgrade_if_all_classic(
 
 
 def _classic_group(group: ConsumerGroup, members: Collection[ConsumerGroupMember]) -> ClassicGroup:
-    """Stable in the generation that was the group epoch."""
+    """Return a stable classic group whose generation is the group epoch."""
     classic = ClassicGroup(group.coordinator, group.group_id, group.offsets)
     classic.type_of_protocol, classic.generation = PROTOCOL_TYPE, group.epoch
     for member in members:

@@ -23,7 +23,7 @@ from kclient.embedded.groups.consumer_protocol.group import (
     ResolvedRegularExpression,
     hash_of,
     replica_racks,
-    topics_read,
+    subscribed_topics,
 )
 from kclient.embedded.groups.consumer_protocol.member import (
     ConsumerGroupMember,
@@ -89,7 +89,7 @@ TIMES_AND_EPOCHS_SINCE: Final = Release.parse("4.3")
 
 
 def group_epoch(group: ConsumerGroup) -> list[NewRecord]:
-    """Its epoch, with a hash of its topics; before 4.1 the topics themselves in a record of their own."""
+    """Return the records of the group epoch, with a hash of the topics; before 4.1 the topics in a separate record."""
     key = ConsumerGroupMetadataKey(group_id=group.group_id)
     if group.cluster.release >= HASH_SINCE:
         value = ConsumerGroupMetadataValue(epoch=group.epoch, metadata_hash=group.metadata_hash)
@@ -108,14 +108,14 @@ def _partition_metadata(group: ConsumerGroup) -> NewRecord:
                 for one in topic.partitions
             ],
         )
-        for topic in topics_read(group)
+        for topic in subscribed_topics(group)
     ]
     key = ConsumerGroupPartitionMetadataKey(group_id=group.group_id)
     return _record(group, key, ConsumerGroupPartitionMetadataValue(topics=rows))
 
 
 def assignment_epoch(group: ConsumerGroup) -> NewRecord:
-    """The epoch of the targets, and from 4.3 on when they were computed."""
+    """Return the record of the assignment epoch; from 4.3 on with the time of the computation."""
     value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=group.assignment_epoch)
     if group.cluster.release >= TIMES_AND_EPOCHS_SINCE:
         value.assignment_timestamp = group.assigned_at_ms
@@ -123,7 +123,7 @@ def assignment_epoch(group: ConsumerGroup) -> NewRecord:
 
 
 def pattern(group: ConsumerGroup, text: str) -> NewRecord:
-    """The topics that a pattern stands for; none any more if the group does not know the pattern."""
+    """Return the record of a resolved regular expression; its tombstone if the group does not use it."""
     key = ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=text)
     resolved = group.patterns.get(text)
     if resolved is None:
@@ -133,7 +133,7 @@ def pattern(group: ConsumerGroup, text: str) -> NewRecord:
 
 
 def group_tombstones(group: ConsumerGroup) -> list[NewRecord]:
-    """Nothing of it shall remain, nor of what members it still has."""
+    """Return tombstones of the group and all its members."""
     group_id = group.group_id
     members = [_member_keys(group, member_id) for member_id in group.members]
     patterns = [
@@ -155,7 +155,7 @@ def group_tombstones(group: ConsumerGroup) -> list[NewRecord]:
 
 
 def metadata(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
-    """What a member told of itself."""
+    """Return the metadata record of a member."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -172,7 +172,7 @@ def metadata(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
 
 
 def target(group: ConsumerGroup, member_id: str) -> NewRecord:
-    """What a member should own."""
+    """Return the target assignment record of a member."""
     rows = [
         TopicPartition(topic_id=topic_id, partitions=numbers)
         for topic_id, numbers in by_topic(group.targets[member_id]).items()
@@ -182,7 +182,7 @@ def target(group: ConsumerGroup, member_id: str) -> NewRecord:
 
 
 def current(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
-    """What a member owns and has to give up, and in which epoch it is."""
+    """Return the current assignment record of a member: owned and revoked partitions, epoch, state."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -195,7 +195,7 @@ def current(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
 
 
 def member_tombstones(group: ConsumerGroup, member_id: str) -> list[NewRecord]:
-    """What it owns, what it should own, and it itself: gone."""
+    """Return the tombstones of a member's three records."""
     return [_record(group, key, None) for key in _member_keys(group, member_id)]
 
 
@@ -226,7 +226,7 @@ def _record(group: ConsumerGroup, key: Message, value: Message | None) -> NewRec
 
 
 def restore(coordinator: GroupCoordinator, group_id: str, rows: Iterable[OffsetsTopicRow]) -> ConsumerGroup:
-    """The group as these records say, in any order; its timers do not run yet."""
+    """Return the group of these records, in any order, without running timers."""
     group = ConsumerGroup(coordinator, group_id)
     for row in rows:
         if row.kind in _READERS:
@@ -236,7 +236,7 @@ def restore(coordinator: GroupCoordinator, group_id: str, rows: Iterable[Offsets
 
 def _read_group(group: ConsumerGroup, key: Any, value: Any) -> None:
     group.epoch = value.epoch
-    # Before 4.1 the topics have a record of their own.
+    # Before 4.1 the topics are in a separate record.
     group.metadata_hash = value.metadata_hash or group.metadata_hash
 
 
@@ -258,9 +258,10 @@ def _read_target_epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 
 def _read_member(group: ConsumerGroup, key: Any, value: Any) -> None:
-    told = value.classic_member_metadata
-    classic = told and HostedClassicMember(
-        told.session_timeout_ms, tuple((one.name, bytes(one.metadata)) for one in told.supported_protocols)
+    updated = value.classic_member_metadata
+    classic = updated and HostedClassicMember(
+        updated.session_timeout_ms,
+        tuple((one.name, bytes(one.metadata)) for one in updated.supported_protocols),
     )
     group.members[key.member_id] = attrs.evolve(
         group.members.get(key.member_id) or ConsumerGroupMember(key.member_id),
@@ -297,7 +298,7 @@ def _read_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 
 def _read_epochs(topics: Any, member_epoch: int) -> Epochs:
-    """Records of before 4.3 do not say since when; the member's epoch is the safe guess."""
+    """Return partition → epoch of the assignment. Records before 4.3 lack it: use the member epoch."""
     found: dict[TopicIdPartition, int] = {}
     for topic in topics:
         since = topic.assignment_epochs or [max(0, member_epoch)] * len(topic.partitions)

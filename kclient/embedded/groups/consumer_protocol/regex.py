@@ -17,8 +17,8 @@ from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.request_context import RequestContext
 from kclient.protocol.errors import INVALID_REGULAR_EXPRESSION
 
-# What Python's patterns have and RE2's have not, and what RE2 says of it.
-FOREIGN: Final = (
+# Syntax that Python accepts and RE2 rejects, with RE2's message.
+NOT_IN_RE2: Final = (
     (re.compile(r"\(\?(?:<?[=!]|\(|>|#)"), "invalid or unsupported Perl syntax"),
     (re.compile(r"\(\?P[=>]"), "invalid or unsupported Perl syntax"),
     (re.compile(r"\\[1-9Z]"), "invalid escape sequence"),
@@ -26,7 +26,7 @@ FOREIGN: Final = (
 )
 ESCAPED: Final = re.compile(r"\\[^1-9Z]|\[\^?\]?(?:\\.|[^\]\\])*\]")
 
-SAYS: Final = (
+RE2_MESSAGES: Final = (
     ("missing ), unterminated subpattern", "missing closing )"),
     ("unbalanced parenthesis", "unexpected )"),
     ("unterminated character set", "missing closing ]"),
@@ -43,25 +43,25 @@ SAYS: Final = (
 
 
 def compiled(text: str) -> re.Pattern[str]:
-    """The pattern. Raises ApiError with INVALID_REGULAR_EXPRESSION for one that brokers would not take."""
+    """Compile a regular expression. Raise ApiError with INVALID_REGULAR_EXPRESSION as brokers do."""
     plain = ESCAPED.sub("", text)
-    problem = next((says for foreign, says in FOREIGN if foreign.search(plain)), None)
+    problem = next((says for foreign, says in NOT_IN_RE2 if foreign.search(plain)), None)
     if problem is None:
         try:
             return re.compile(re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", text))
         except (re.error, OverflowError, RecursionError) as exc:
             said = str(exc)
-            problem = next((says for ours, says in SAYS if said.startswith(ours)), said)
+            problem = next((says for ours, says in RE2_MESSAGES if said.startswith(ours)), said)
     raise ApiError(
         INVALID_REGULAR_EXPRESSION,
         f"SubscribedTopicRegex `{text}` is not a valid regular expression: {problem}.",
     )
 
 
-def matching(text: str, names: Iterable[str], may_see: Callable[[str], bool]) -> tuple[str, ...]:
-    """The names that a pattern matches as a whole, of those that may be seen, in alphabetical order."""
+def matching(text: str, names: Iterable[str], authorized: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the names that match as a whole and that the client may describe, in alphabetical order."""
     pattern = compiled(text)
-    return tuple(sorted(name for name in names if pattern.fullmatch(name) and may_see(name)))
+    return tuple(sorted(name for name in names if pattern.fullmatch(name) and authorized(name)))
 
 
 NOTHING: Final = ResolvedRegularExpression((), 0)
@@ -69,21 +69,21 @@ TOGETHER_MS: Final = 10_000
 
 
 def resolve_later(group: ConsumerGroup, context: RequestContext) -> None:
-    """Resolve the patterns again, as soon as the heartbeat is answered, if it is time."""
+    """Resolve the regular expressions after the heartbeat is answered, if that is due."""
     if _due(group):
         context.broker.call_later(0, lambda: _resolve(group, context))
 
 
 def forget_unused(journal: Journal) -> None:
-    """Drop the patterns that no member has."""
+    """Remove the regular expressions that no member uses."""
     group = journal.group
     used = {member.regex for member in group.members.values()}
     for pattern in [one for one in group.patterns if one not in used]:
-        journal.forget(pattern)
+        journal.remove_regex(pattern)
 
 
 def _due(group: ConsumerGroup) -> bool:
-    """All patterns are resolved together, no sooner than ten seconds after the last time."""
+    """Whether to resolve: all expressions together, at least ten seconds after the last time."""
     used = [member.regex for member in group.members.values() if member.regex]
     if not used:
         return False
@@ -99,7 +99,7 @@ def _due(group: ConsumerGroup) -> bool:
 
 
 def _resolve(group: ConsumerGroup, context: RequestContext) -> None:
-    """With the eyes of who asked: a topic that it may not describe does not match."""
+    """Resolve with the authorization of the heartbeat: topics that it may not describe do not match."""
     if group.dead or not _due(group):
         return
     journal = Journal(group)
@@ -108,9 +108,9 @@ def _resolve(group: ConsumerGroup, context: RequestContext) -> None:
     topics = tuple(group.cluster.topics)
     for pattern in sorted({member.regex for member in group.members.values()} - {""}):
         found = matching(pattern, topics, lambda name: context.allowed("DESCRIBE", f"Topic:{name}"))
-        journal.resolve(pattern, ResolvedRegularExpression(found, now))
+        journal.set_regex(pattern, ResolvedRegularExpression(found, now))
     if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
-        journal.bump(metadata_hash(group))
-    with suppress(ApiError):  # then nothing has changed, and the next heartbeat sees that it is still due
+        journal.bump_epoch(metadata_hash(group))
+    with suppress(ApiError):  # then nothing has changed, and the next heartbeat retries
         journal.write()
         group.topics_seen = topics

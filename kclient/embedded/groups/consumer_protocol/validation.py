@@ -1,7 +1,6 @@
-"""What a heartbeat must look like, and whether its member epoch is current.
+"""Validation of a heartbeat, its form and its member epoch.
 
-`check_form` needs nothing but the request; the others hold it against the group. The texts are those that brokers
-send.
+`check_form` validates the request alone, the others compare it with the group. The messages are those of brokers.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
 from kclient.embedded.groups.consumer_protocol.member import (
     JOINING,
     LEAVING,
-    LEAVING_FOR_A_WHILE,
+    LEAVING_TEMPORARILY,
     ConsumerGroupMember,
     TopicIdPartition,
 )
@@ -30,12 +29,12 @@ from kclient.protocol.errors import (
     UNSUPPORTED_ASSIGNOR,
 )
 
-CLIENT_MADE_IDS: Final = 1  # the version of the request from which on the client chooses its member id
-REJOINING_SINCE: Final = Release.parse("4.3")  # a member that is known may begin anew with epoch 0
+CLIENT_MADE_IDS: Final = 1  # the request version in which the client generates its member id (KIP-1082)
+REJOINING_SINCE: Final = Release.parse("4.3")  # a known member may rejoin with epoch 0
 
 
 def check_form(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
-    """Raise ApiError for a request that no group could take."""
+    """Raise ApiError for a request that is invalid for every group."""
     epoch = request.member_epoch
     if version >= CLIENT_MADE_IDS or epoch > JOINING or epoch == LEAVING:
         _not_empty(request.member_id, "MemberId")
@@ -44,9 +43,9 @@ def check_form(request: ConsumerGroupHeartbeatRequest, version: int, assignors: 
     _not_empty(request.rack_id, "RackId")
     if epoch == JOINING:
         _check_joining(request)
-    elif epoch == LEAVING_FOR_A_WHILE and request.instance_id is None:
+    elif epoch == LEAVING_TEMPORARILY and request.instance_id is None:
         raise ApiError(INVALID_REQUEST, "InstanceId can't be null.")
-    elif epoch < LEAVING_FOR_A_WHILE:
+    elif epoch < LEAVING_TEMPORARILY:
         raise ApiError(INVALID_REQUEST, "MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise ApiError(
@@ -71,8 +70,8 @@ def _check_joining(request: ConsumerGroupHeartbeatRequest) -> None:
         raise ApiError(INVALID_REQUEST, text)
 
 
-def check_room(group: ConsumerGroup, member_id: str) -> None:
-    """Raise ApiError for one member too many."""
+def check_group_size(group: ConsumerGroup, member_id: str) -> None:
+    """Raise ApiError if the group is full."""
     size = group.cluster.settings.group_consumer_max_size
     if len(group.members) >= size and member_id not in group.members:
         text = f"The consumer group has reached its maximum capacity of {size} members."
@@ -80,7 +79,7 @@ def check_room(group: ConsumerGroup, member_id: str) -> None:
 
 
 def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
-    """The member of this name. Raises ApiError where there is none, or another has its instance id."""
+    """Return the member. Raise ApiError if it is unknown, or another one has its instance id."""
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
@@ -97,8 +96,8 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
 
 
 def check_released(member: ConsumerGroupMember, joining: str) -> None:
-    """Raise ApiError unless the static member has left, for a while, the instance id that another one joins with."""
-    if member.epoch != LEAVING_FOR_A_WHILE:
+    """Raise ApiError unless the static member with the instance id has left temporarily."""
+    if member.epoch != LEAVING_TEMPORARILY:
         text = (
             f"Static member {joining} with instance id {member.instance_id} cannot join the group "
             f"because the instance id is owned by {member.member_id} member."
@@ -111,7 +110,7 @@ def check_epoch(
 ) -> None:
     """Raise ApiError for an epoch that is not the member's.
 
-    The epoch before is taken from a member that owns nothing it should not: it has lost the last answer.
+    The previous epoch is accepted from a member that owns no revoked partition: it has lost the last response.
     """
     if epoch == JOINING and group.cluster.release >= REJOINING_SINCE:
         return
