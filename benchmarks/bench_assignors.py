@@ -3,7 +3,7 @@
 python -m benchmarks.bench_assignors
 
 alike      every member wants all topics          halves      each wants 50 of them, drawn at random
-fresh      nobody had anything before             one left    the group was even, then a member left
+fresh      no previous assignment                 one left    the group was even, then a member left
 racks      members in three racks, the three replicas of each partition in three of five
 
 CPU seconds of this process, so that a busy machine does not count against it.

@@ -2,12 +2,12 @@
 
     python -m benchmarks.bench_consume [--quick] [--records N] [--rounds N] [--only NAME …] [--topics NAME …]
 
-One topic for each codec and size of batches, with 6 partitions and records of 100 bytes with a key of 8. Everybody
-reads all partitions from the beginning, without a group, and touches every value; the time includes finding the
-cluster. The rounds alternate, so that a busy machine slows everybody; each begins with another reader, so that nobody
-is always the first behind a pause; a ratio is the median over the rounds of the two in the same round. They end when
+One topic for each codec and size of batches, with 6 partitions and records of 100 bytes with a key of 8. Each client
+reads all partitions from the beginning, without a group, and accesses every value; the time includes connecting to
+the cluster. The clients take turns in rounds, so that a busy machine slows all of them; each round starts with another
+client, so that no client always runs first after a pause; a ratio is the median over the rounds. They end when
 SECONDS_A_TOPIC have passed. The two slowest peers read a part of the topic. CPU is that of all threads of the process;
-a goal is judged by CPU, because others take turns with our time.
+a goal is judged by CPU, because wall time depends on other load of the machine.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def one_run(read: Read, servers: str, topic: str, wanted: int) -> Run:
 def rounds_of(
     servers: str, topic: str, records: int, rounds: int, only: list[str]
 ) -> Iterator[dict[str, Run]]:
-    """Everybody once, again and again, as long as there is time."""
+    """Run each reader once per round, until the time is over."""
     deadline = time.monotonic() + SECONDS_A_TOPIC
     readers = [(name, read) for name, read in (OURS | PEERS).items() if not only or name in only]
     for number in range(rounds):

@@ -134,12 +134,12 @@ def count_bytes(servers: str) -> int:
                 (row,) = asker.ask(request, 11).responses[0].partitions
                 end, data = row.high_watermark, memoryview(row.records)
                 total += len(data)
-                offset = behind(data)
+                offset = next_offset(data)
     return total
 
 
-def behind(data: memoryview) -> int:
-    """The offset behind the last whole batch."""
+def next_offset(data: memoryview) -> int:
+    """Return the offset after the last whole batch."""
     at, offset = 0, 0
     while at + 61 <= len(data):
         size = int.from_bytes(data[at + 8 : at + 12], "big") + 12

@@ -23,7 +23,7 @@ IDLE_SECONDS = 10.0
 POLLS = 2_000
 SEEKS = 15
 IDLE = Goal(most=0.5)
-SOON = Goal(most=500)  # a question may wait behind a Fetch, fetch_max_wait_ms at most
+SOON = Goal(most=500)  # a request may wait for a Fetch on its connection, fetch_max_wait_ms at most
 
 
 def write_one(servers: str, topic: str) -> None:

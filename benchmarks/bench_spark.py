@@ -2,12 +2,13 @@
 
     python -m benchmarks.bench_spark [--quick] [--records N] [--rounds N] [--minutes N] [--topics NAME] [--only NAME]
 
-Two Spark sessions with local[2,4] stand side by side: ours, and one of Spark 4.0.0 with its JAR in an environment of
-its own. They take turns, job by job, so that a busy machine slows both; what is shown is the median over the rounds,
+Two Spark sessions with local[2,4] run side by side: one with kclient, and one of Spark 4.0.0 with its JAR in a separate
+environment. They take turns, job by job, so that a busy machine slows both; shown is the median over the rounds,
 and a ratio is the median of the ratios within each round. The verdict is on rows a second. Beside it is the ratio of
 CPU (JVM and Python together, by process), which says more on a machine that others use too; the last line of each
-topic judges it. The synthetic source gives the same columns from memory: what Spark itself takes. Everybody has read a
-part of the topic before it counts, and writes Parquet with one codec. When the minutes are over no round begins.
+topic judges it. The synthetic source gives the same columns from memory: what Spark itself takes. Each
+reader reads a part of the topic before the measurement, and all write Parquet with one codec. No round starts after
+the given minutes.
 
 Spec: SG-02, SG-05…SG-09.
 """
@@ -76,7 +77,7 @@ class Field:
 def rounds_of(
     field: Field, topic: Topic, rows: int, taking_part: list[Contestant], count: int, until: float
 ) -> Iterator[Round]:
-    """Everybody once, again and again: `count` times, or fewer when the time is over."""
+    """Run each reader once per round: `count` rounds, or fewer if the time is over."""
     for contestant in taking_part:
         field.job(contestant, topic, rows, WARM_UP)
     for number in range(count):

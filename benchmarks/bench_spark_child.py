@@ -1,4 +1,4 @@
-"""A Spark session that does what it is told: one job a line on standard input, one answer a line on standard output.
+"""A Spark session that runs jobs: one job per line on standard input, one result per line on standard output.
 
     {"format": "kclient", "options": {"subscribe": "bench", …}, "sink": "noop"}        → {"seconds": 4.1}
     {"format": "kclient", "options": {…}, "sink": "parquet", "folder": "/tmp/…"}       → {"seconds": 9.7}

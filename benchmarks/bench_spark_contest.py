@@ -64,7 +64,7 @@ Round = dict[Contestant, Cost]
 
 
 def figures(topic: Topic, rows: int, rounds: list[Round]) -> Iterator[Figure]:
-    """Rows a second and CPU of everybody, then the ratios."""
+    """Rows per second and CPU of each reader, then the ratios."""
     cpu = {contestant: [each[contestant].cpu for each in rounds] for contestant in rounds[0]}
     for contestant, costs in cpu.items():
         jvm, python = (

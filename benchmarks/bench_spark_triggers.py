@@ -4,7 +4,7 @@
 
 The source is driven as Spark drives it, on a real Kafka: `latestOffset`, `partitions` and `commit` to a group, in turns
 with single round trips on a connection of the same kind. How many round trips it makes a test counts; three of them may
-take what they take, and 5 ms more are the bound. On a busy machine the broker's disk adds to that; CPU is told too.
+take what they take, and 5 ms more are the bound. On a busy machine the broker's disk adds to that; CPU is reported too.
 Spark's share is what its progress says of batches that have one record and a sink that does nothing.
 
 Spec: SG-06, SP-25.
@@ -103,11 +103,11 @@ def of_sparks(kafka: KafkaCluster, batches: int) -> Iterator[Figure]:
     while len(durations) < batches + WARM_UP:
         produce(kafka, len(durations))
         time.sleep(0.05)
-        for told in query.recentProgress:
-            if told.batchId > seen and told.numInputRows:
-                seen = told.batchId
-                durations.append(told.durationMs)
-                progress(f"batch {seen}: {told.durationMs['triggerExecution']} ms")
+        for batch in query.recentProgress:
+            if batch.batchId > seen and batch.numInputRows:
+                seen = batch.batchId
+                durations.append(batch.durationMs)
+                progress(f"batch {seen}: {batch.durationMs['triggerExecution']} ms")
     query.stop()
     spark.stop()
     for part in PARTS:

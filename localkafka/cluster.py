@@ -1,4 +1,4 @@
-"""A cluster of one or more brokers that a test starts, hurts and ends.
+"""A cluster of one or more brokers that a test starts, kills, pauses and stops.
 
 A cluster is ready when every node lists all nodes, every replica is in sync, and every partition of
 `__consumer_offsets` has a coordinator that has loaded it; an open port alone proves nothing. All waits have a
@@ -86,16 +86,16 @@ class KafkaCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of every node, also of those that are down."""
+        """`host:port` of every node, including those that are down."""
         return self._addresses(self._nodes)
 
     def address(self, node: int, listener: str | None = None) -> tuple[str, int]:
-        """Host and port of one node, at the plain listener or another one."""
+        """Return host and port of one node, of the plain listener or another one."""
         ports = self._launcher.ports[node]
         return HOST, ports.clients if listener is None else ports.listeners[listener]
 
     def leader_of(self, topic: str, partition: int) -> int:
-        """The node that leads a partition now. Waits while there is none."""
+        """Return the node that leads a partition; wait while there is none."""
         return self._answer(
             f"a leader of {topic}-{partition}",
             lambda broker: self._running_node(
@@ -104,20 +104,20 @@ class KafkaCluster:
         )
 
     def coordinator_of(self, group: str) -> int:
-        """The node that coordinates a group now. Waits while there is none."""
+        """Return the node that coordinates a group; wait while there is none."""
         return self._answer(
             f"a coordinator of {group!r}",
             lambda broker: self._running_node(probe.find_coordinator(broker, group, ANSWER_SECONDS)),
         )
 
     def describe_group(self, group: str) -> dict[tuple[str, int], groups.CommittedOffset]:
-        """What Kafka's own kafka-consumer-groups says: committed offset, end and lag by (topic, partition)."""
+        """Return the output of kafka-consumer-groups: committed offset, end and lag by (topic, partition)."""
         return groups.describe(self._addresses(self._up()), group)
 
     def create_topic(
         self, topic: str, partitions: int = 1, replication: int | None = None, **configs: str | int
     ) -> None:
-        """Make a topic (`retention_ms=-1` stands for `retention.ms`) and wait until every node knows its leaders."""
+        """Create a topic (`retention_ms=-1` stands for `retention.ms`) and wait until every node knows its leaders."""
         replicas = min(3, len(self._nodes)) if replication is None else replication
         texts = {key.replace("_", "."): str(value) for key, value in configs.items()}
         request = (topic, partitions, replicas, texts, ANSWER_SECONDS, self._release.create_topics_version)
@@ -135,7 +135,7 @@ class KafkaCluster:
         self._paused.discard(node)
 
     def pause(self, node: int) -> None:
-        """SIGSTOP one broker: its connections stay open and nothing answers."""
+        """SIGSTOP one broker: its connections stay open and it sends no responses."""
         self._brokers[node].pause()
         self._paused.add(node)
 
@@ -153,7 +153,7 @@ class KafkaCluster:
         self.wait_until_ready()
 
     def heal(self) -> None:
-        """Undo every kill and pause, so that the next test finds the whole cluster."""
+        """Undo every kill and pause, so that all nodes run for the next test."""
         for node in sorted(self._paused):
             self.resume(node)
         for node in self._nodes:
@@ -162,15 +162,15 @@ class KafkaCluster:
         self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
-        """Wait until the nodes that run know which do, share every partition they hold, and coordinate every group."""
+        """Wait until the running nodes know each other, all replicas are in sync and every group has a coordinator."""
         self._wait(f"Kafka {self.version}", self._ready, READY_SECONDS)
 
     def segments(self, node: int, topic: str, partition: int) -> list[Path]:
-        """The files that hold a partition's records on one node, the oldest first."""
+        """Return the log segments of a partition on one node, the oldest first."""
         return sorted(self._launcher.data(node).glob(f"{topic}-{partition}/*.log"))
 
     def log_tail(self, node: int) -> str:
-        """The last lines of a broker's log."""
+        """Return the last lines of a broker's log."""
         return self._brokers[node].log_tail()
 
     # --- asking -------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class KafkaCluster:
         )
 
     def _settled(self, node: int) -> bool:
-        """Whether a node lists exactly those that run, and these have caught up with every partition they hold."""
+        """Return whether a node lists exactly the running nodes, and their replicas are in sync."""
         up = frozenset(self._up())
         known = probe.metadata(self.address(node), ANSWER_SECONDS)
         caught_up = all(replicas & up <= known.in_sync[key] for key, replicas in known.replicas.items())
@@ -202,7 +202,7 @@ class KafkaCluster:
         return node in up and probe.coordinates(self.address(node), group, ANSWER_SECONDS)
 
     def _group_of_each_partition(self) -> list[str]:
-        """One group name for each partition of `__consumer_offsets`."""
+        """Return one group name for each partition of `__consumer_offsets`."""
         count = int(self._overrides.get("offsets.topic.num.partitions", settings.OFFSETS_PARTITIONS))
         names: dict[int, str] = {}
         for number in range(100 * count):
@@ -240,7 +240,7 @@ class KafkaCluster:
 
 
 def _quietly(reached: Callable[[], bool]) -> bool:
-    """A broker that refuses or drops a connection is not there yet."""
+    """Treat a broker that refuses or drops a connection as not started yet."""
     try:
         return reached()
     except OSError:

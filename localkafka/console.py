@@ -1,4 +1,4 @@
-"""What Kafka's own console consumer prints of the internal topics, through the formatters made for them."""
+"""The output of Kafka's console consumer for the internal topics, with their formatters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_SECONDS: Final = 60
 
 
 def formatted(bootstrap_servers: str, topic: str, partition: int, formatter: str, records: int) -> list[Any]:
-    """What a formatter prints of the first `records` of a partition, one JSON object for each that is its own.
+    """Return the formatter's output for the first `records` of a partition, one JSON object for each of its type.
 
     Asks a cluster of 2.1 or newer, read_committed. Raises LocalKafkaError.
     """
@@ -35,7 +35,7 @@ def formatted(bootstrap_servers: str, topic: str, partition: int, formatter: str
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """The formatters put nothing between one object and the next."""
+    """Split the output: the formatters print no separator between objects."""
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
         found, at = decoder.raw_decode(text, at)

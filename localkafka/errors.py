@@ -1,7 +1,7 @@
-"""The one error of this package: a Kafka that could not be fetched, started or asked."""
+"""The error of this package: a Kafka that could not be fetched, started or queried."""
 
 from __future__ import annotations
 
 
 class LocalKafkaError(Exception):
-    """Says what was tried and shows the end of the log of the program that failed."""
+    """Names the failed action and shows the end of the failed program's log."""

@@ -15,7 +15,7 @@ from localkafka.releases import RELEASES
 
 
 def main(versions: list[str]) -> int:
-    """Fetch each version; 0 when all are there or may be missing."""
+    """Fetch each version; return 0 if all are cached or optional."""
     try:
         for version in chosen(",".join(versions)):
             if reason := unavailable(version):
@@ -29,7 +29,7 @@ def main(versions: list[str]) -> int:
 
 
 def chosen(text: str) -> list[str]:
-    """The releases that a text names, commas between them, or all. Raises LocalKafkaError for one not known here."""
+    """Parse release names with commas between them, or all. Raise LocalKafkaError for an unknown release."""
     versions = list(RELEASES) if text == "all" else text.split(",")
     if unknown := [version for version in versions if version not in RELEASES]:
         raise LocalKafkaError(f"known are {', '.join(RELEASES)} and all, not {', '.join(unknown)}")

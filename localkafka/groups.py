@@ -1,4 +1,4 @@
-"""What Kafka's own `kafka-consumer-groups --describe` says of a group's offsets."""
+"""The offsets of a group, as `kafka-consumer-groups --describe` prints them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CommittedOffset(NamedTuple):
 
 
 def describe(bootstrap_servers: str, group: str) -> dict[tuple[str, int], CommittedOffset]:
-    """Run the command against a cluster of 2.1 or newer. Raises LocalKafkaError."""
+    """Run the command against a cluster of 2.1 or newer. Raise LocalKafkaError."""
     arguments = ["--bootstrap-server", bootstrap_servers, "--describe", "--group", group, "--offsets"]
     jvm = [java() or "java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", classpath(NEWEST)]
     run = subprocess.run(
@@ -34,7 +34,7 @@ def describe(bootstrap_servers: str, group: str) -> dict[tuple[str, int], Commit
 
 
 def parse(table: str) -> dict[tuple[str, int], CommittedOffset]:
-    """Read the printed table by the names of its columns."""
+    """Parse the printed table by its column names."""
     lines = [line.split() for line in table.splitlines() if line.strip()]
     header = next((number for number, words in enumerate(lines) if "CURRENT-OFFSET" in words), None)
     if header is None:

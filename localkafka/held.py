@@ -1,4 +1,4 @@
-"""Signals wait while a child process is started: one that is not in anybody's books yet would outlive us."""
+"""Defers signals while a child process is started: an unregistered child would outlive this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """What comes inside takes effect at the end of the block; of nested ones, of the outermost."""
+    """Deliver signals that arrive inside at the end of the outermost block."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals interrupt the main thread alone
         return

@@ -56,7 +56,7 @@ def is_complete(folder: Path, artifacts: Sequence[str]) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Nobody else fills the folder meanwhile."""
+    """Hold the lock of the folder, so that no other process fills it."""
     path = folder.with_name(f"{folder.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -1,4 +1,4 @@
-"""Four questions to a broker, in bytes written by hand: who is there, who coordinates, is it ready, make this topic.
+"""Four hand-encoded requests to a broker: its nodes, a group's coordinator, its readiness, a new topic.
 
 All in versions without tagged fields that every broker from 0.10 to 4.3 speaks; CreateTopics has none, so its caller
 says which. Deliberately not kclient's codecs: the harness must not fail or lie together with what it judges.
@@ -25,7 +25,7 @@ NO_LEADER = -1
 
 @attrs.frozen
 class Metadata:
-    """What one broker knows of the cluster."""
+    """One broker's view of the cluster."""
 
     brokers: frozenset[int]
     leaders: Mapping[tuple[str, int], int]  # NO_LEADER where there is none
@@ -34,7 +34,7 @@ class Metadata:
 
 
 def metadata(broker: Address, timeout: float) -> Metadata:
-    """Every broker, every partition. Raises OSError."""
+    """Return all brokers and partitions. Raise OSError."""
     answer = _ask(broker, METADATA, 1, struct.pack(">i", -1), timeout)
     brokers = answer.array(
         lambda: (answer.number("i"), answer.string(), answer.number("i"), answer.string())[0]
@@ -62,14 +62,14 @@ def metadata(broker: Address, timeout: float) -> Metadata:
 
 
 def find_coordinator(broker: Address, group: str, timeout: float) -> int | None:
-    """The node that coordinates a group, None while there is none. Raises OSError."""
+    """Return the node that coordinates a group, or None. Raise OSError."""
     answer = _ask(broker, FIND_COORDINATOR, 0, _string(group), timeout)
     error, node = answer.number("h"), answer.number("i")
     return node if error == NO_ERROR else None
 
 
 def coordinates(broker: Address, group: str, timeout: float) -> bool:
-    """Whether this broker has loaded the group's partition: it then answers about members. Raises OSError."""
+    """Return whether this broker has loaded the group's partition. Raise OSError."""
     body = _string(group) + struct.pack(">i", 0) + _string("nobody")
     error = _ask(broker, HEARTBEAT, 0, body, timeout).number("h")
     return error not in (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR)
@@ -84,7 +84,7 @@ def create_topic(
     timeout: float,
     version: int,
 ) -> tuple[int, str]:
-    """Ask for a topic in version 1 or 2: the error code and text of the answer. Raises OSError."""
+    """Create a topic with version 1 or 2; return the error code and text of the response. Raise OSError."""
     body = b"".join(
         (
             struct.pack(">i", 1) + _string(topic) + struct.pack(">ihi", partitions, replication, 0),

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their starter: each in a process group of its own, watched over by a warden."""
+"""Child processes that do not outlive their starter: each has its own process group, and a warden watches them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Child:
         return self.process.poll() is None
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, nothing answers."""
+        """SIGSTOP: connections stay open, no responses are sent."""
         os.killpg(self.process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -41,7 +41,7 @@ class Child:
         os.killpg(self.process.pid, signal.SIGCONT)
 
     def log_tail(self, size: int = 3000) -> str:
-        """The last characters of what the program printed."""
+        """Return the end of the program's output."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-size:]
 
     def check(self) -> None:
@@ -51,7 +51,7 @@ class Child:
 
 
 class Processes:
-    """Starts children in one temporary folder and ends exactly those; the folder goes with them.
+    """Starts children in a temporary folder, ends exactly those, and removes the folder.
 
     As a context manager. The warden does the same when this process dies without leaving the context.
     """
@@ -92,7 +92,7 @@ class Processes:
         return child
 
     def kill(self, child: Child) -> None:
-        """SIGKILL, and wait until it is gone. A paused child dies too; an ended one is left in peace."""
+        """SIGKILL, and wait until it is gone. A paused child is killed too; an ended one is not signalled."""
         if child.running:
             os.killpg(child.process.pid, signal.SIGKILL)
         child.process.wait(timeout=STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""A process that ends what its starter left behind: run as a script, it knows nothing but the standard library.
+"""A process that ends the children of a starter that died. It runs as a script and uses only the standard library.
 
 It reads lines from its standard input: `+PID` and `-PID` add and remove a process group, `rm PATH` names a folder.
 When the input ends, because the starter closed it or died, however it died, the warden kills every group still on

@@ -5,7 +5,7 @@
 $KCLIENT_CACHE or ~/.cache/kclient
   spark/4.3.0-bare/          this pyspark and what kclient needs, without kclient
   spark/4.0.0/               kclient (editable, with what its tests need) and this pyspark
-  spark/4.0.0/.complete      written last: what was asked of pip, so that another pyproject.toml fills it anew
+  spark/4.0.0/.complete      written last: the requirements, so that a changed pyproject.toml fills it again
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMEOUT_SECONDS: Final = 900
 
 
 def python(minor: str) -> Path:
-    """The interpreter of a release's environment, which is made first where it is missing. Raises LocalKafkaError."""
+    """Return the interpreter of a release's environment; create it if it is missing. Raise LocalKafkaError."""
     folder = maven.cache() / "spark" / RELEASES[minor]
     extras = "arrow,avro,cli,pkcs12,spark"
     asked = [f"pyspark=={RELEASES[minor]}", *FOR_TESTS, "--editable", f"{PROJECT}[{extras}]"]
@@ -38,7 +38,7 @@ def python(minor: str) -> Path:
 
 
 def bare(minor: str) -> Path:
-    """The same without kclient but with what it needs, for jobs that bring it. Raises LocalKafkaError."""
+    """The same with kclient's dependencies but without kclient, for jobs that ship it. Raise LocalKafkaError."""
     folder = maven.cache() / "spark" / f"{RELEASES[minor]}-bare"
     needed = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = [
@@ -81,7 +81,7 @@ def chosen(names: list[str]) -> list[str]:
 
 
 def main(names: list[str]) -> int:
-    """Make the environments; 0 when all are there."""
+    """Create the environments; return 0 if all exist."""
     try:
         for minor in chosen(names):
             print(f"pyspark {RELEASES[minor]}: {python(minor)}", flush=True)

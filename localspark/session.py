@@ -1,4 +1,4 @@
-"""A Spark of another release beside this process: one question a line, one answer a line, all of it JSON."""
+"""A Spark of another release in a child process: one request and one response per line, as JSON."""
 
 from __future__ import annotations
 

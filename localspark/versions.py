@@ -16,18 +16,18 @@ from localspark.environments import PROJECT, RELEASES, chosen, python
 
 TESTS: Final = ("tests/spark/test_versions.py", "tests/spark/test_batch.py")
 THEIR_WARNINGS: Final = ("-o", "filterwarnings=default", "-W", "ignore::ResourceWarning")
-"""Older releases of pyspark leave sockets open, which is no mistake of ours."""
+"""Older releases of pyspark leave sockets open, which is not a defect of kclient."""
 
 
 def run(minor: str, arguments: list[str]) -> bool:
-    """The tests on one release; whether all of them passed. Raises LocalKafkaError where it cannot be installed."""
+    """Run the tests on one release; return whether all passed. Raise LocalKafkaError if it cannot be installed."""
     command = [str(python(minor)), "-m", "pytest", "-q", "-p", "no:cacheprovider", *THEIR_WARNINGS]
     print(f"\npyspark {RELEASES[minor]}", flush=True)
     return subprocess.run([*command, *TESTS, *arguments], cwd=PROJECT, check=False).returncode == 0
 
 
 def main(releases: str = "all", *arguments: str) -> int:
-    """Every release, also after one that failed; 0 when all passed."""
+    """Test every release, even after one failed; return 0 if all passed."""
     try:
         passed = {minor: run(minor, list(arguments)) for minor in chosen([releases])}
     except LocalKafkaError as exc:

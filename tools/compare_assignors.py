@@ -39,7 +39,7 @@ Group = dict[str, Any]
 
 
 def new_group(random: Random, number: int, assignor: str) -> Group:
-    """A group that has never shared out anything."""
+    """A group without a previous assignment."""
     racks = [None, "a", "b", "c"] if random.random() < 0.4 else [None]
     nodes = {str(node): random.choice(racks) for node in range(random.randint(1, 6))}
     group: Group = {
@@ -63,7 +63,7 @@ def new_group(random: Random, number: int, assignor: str) -> Group:
 
 
 def set_partitions(random: Random, group: Group, topic: str) -> None:
-    """Make a topic, or make it anew with other partitions."""
+    """Create a topic, or replace it by one with other partitions."""
     nodes = [int(node) for node in group["nodes"]]
     copies = random.randint(1, min(3, len(nodes)))
     count = random.randint(0, 60 if group["large"] else 15)
@@ -113,25 +113,25 @@ def contest(assignor: str, alike: bool, generations: Sequence[int]) -> Group:
     for number, generation in enumerate(generations):
         add_member(Random(number), group)
         group["members"][-1] |= {"member_id": f"m-{number}", "topics": ["clicks"], "rack": None}
-        tell(assignor, group["members"][-1], [["clicks", 4], ["clicks", number]], generation)
+        set_owned(assignor, group["members"][-1], [["clicks", 4], ["clicks", number]], generation)
     if not alike:
         group["members"][0]["topics"] = ["clicks", "orders"]
     return group
 
 
 def next_group(random: Random, group: Group, given: dict[str, list[list[Any]]]) -> Group:
-    """The same group, when it rebalances again: who took part tells what it got, and a few things have changed."""
+    """Return the group for its next rebalance: members that took part own their assignment, and some changes follow."""
     group = json.loads(json.dumps(group))
     group["generation"] += 1
     for member in group["members"]:
-        if random.random() < 0.9:  # the others were away, and tell what they told before
-            tell(group["assignor"], member, given[member["member_id"]], group["generation"])
+        if random.random() < 0.9:  # the others missed the last rebalance and own what they owned before
+            set_owned(group["assignor"], member, given[member["member_id"]], group["generation"])
     random.choice([leave, join, grow, forget, resubscribe, nothing, leave_and_join])(random, group)
     return group
 
 
-def tell(assignor: str, member: Group, owned: list[list[Any]], generation: int) -> None:
-    """Put what a member has into its subscription, as members with this assignor do."""
+def set_owned(assignor: str, member: Group, owned: list[list[Any]], generation: int) -> None:
+    """Put a member's partitions into its subscription, as members with this assignor do."""
     partitions = tuple(TopicPartition(*each) for each in owned)
     member["generation"] = generation
     if assignor == "sticky":
@@ -176,7 +176,7 @@ def nothing(random: Random, group: Group) -> None:
 
 
 def ask_java(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """What Kafka's assignors give each group: `assignment`, or `raises`."""
+    """Return the results of Kafka's assignors for each group: `assignment`, or `raises`."""
     run = subprocess.run(
         ["java", "-cp", classpath(KAFKA), str(SOURCE)],
         input="".join(json.dumps(group) + "\n" for group in groups).encode(),
@@ -189,7 +189,7 @@ def ask_java(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def ask_us(group: Group) -> dict[str, list[list[Any]]]:
-    """The same from ours."""
+    """Return the results of kclient's assignors."""
     (assignor,) = resolve_assignors([group["assignor"]])
     given = run_ours(assignor, group)
     return {member_id: [list(each) for each in partitions] for member_id, partitions in given.items()}
@@ -219,7 +219,7 @@ def member_of(entry: dict[str, Any]) -> Member:
 
 
 def flaws(group: Group, given: dict[str, list[list[Any]]]) -> list[str]:
-    """What no leader may give: Java does at times, and we do not follow it there."""
+    """Return the invalid parts of an assignment: Java assigns them sometimes, kclient does not."""
     found = []
     topics = {each["member_id"]: set(each["topics"]) for each in group["members"]}
     first, *others = in_map_order(topics)
@@ -236,7 +236,7 @@ def flaws(group: Group, given: dict[str, list[list[Any]]]) -> list[str]:
 
 
 def by_topic(given: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
-    """Topics in one order, since only that of partitions within a topic goes over the wire."""
+    """Sort the topics: only the order of partitions within a topic is encoded."""
     return {
         member_id: sorted(partitions, key=lambda each: str(each[0]))
         for member_id, partitions in given.items()
@@ -246,7 +246,7 @@ def by_topic(given: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
 def compare(
     seed: int, count: int, rounds: int, assignors: Sequence[str]
 ) -> tuple[Counter[str], list[Group], list[Group]]:
-    """How many groups were equal, flawed and different; the sound groups with Java's result; the different ones."""
+    """Return the counts of equal, flawed and different groups; the sound groups with Java's result; the others."""
     random = Random(seed)
     groups = [new_group(random, number, assignors[number % len(assignors)]) for number in range(count)]
     groups += [group for assignor in assignors if "sticky" in assignor for group in contested(assignor)]
@@ -268,7 +268,7 @@ def compare(
 
 
 def main() -> int:
-    """1 where a group was given something else."""
+    """Return 1 if an assignment differs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

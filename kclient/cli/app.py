@@ -92,9 +92,7 @@ def _version() -> str:
 
 def _sentence(error: CycloptsError, tokens: Sequence[str]) -> str:
     if isinstance(error, UnusedCliTokensError) and any(map(is_secret, tokens)):
-        return (
-            "It does not know what to do with the value behind a secret's key. Write both as one, KEY=VALUE."
-        )
+        return "A secret's key and its value are two arguments here. Write them as one, KEY=VALUE."
     if isinstance(error, UnusedCliTokensError):
         return _unused(error.unused_tokens or [], error.command_chain or ())
     if isinstance(error, UnknownOptionError) and _means_brokers(error):

