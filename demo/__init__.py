@@ -1,13 +1,13 @@
-"""The main job on real input: the flights of 2013 through three brokers to a group, and to Spark as Parquet.
+"""The demo: the flights of 2013 through three brokers to a group, and to Spark as Parquet.
 
     python -m demo --help
 
-    run.py         the whole, and the five numbers      recording.py   what happened, as it is kept in run.json
-    brokers.py     ours, or a real Kafka                chronicle.py   tells it while it happens
-    publish.py     flights → topic                      sampling.py    asks the brokers for lags meanwhile
-    group.py       two members, one of them killed      report/        draws it: one page, no network
-    pipeline.py    the ingest job, killed as well       terminal.py    the same in lines
-    asking.py      what landed, in SQL
+    run.py         the sequence, and the five numbers   recording.py   the events of a run, stored in run.json
+    brokers.py     embedded brokers, or a real Kafka    chronicle.py   writes events to terminal and recording
+    publish.py     flights → topic                      sampling.py    samples the lag of groups
+    group.py       two members, one of them killed      report/        an HTML page with charts
+    pipeline.py    the ingest job, killed as well       terminal.py    output on the terminal
+    asking.py      queries on the written files
 
-Members, job and SQL session are processes of their own; everything that is started is ended.
+Members, job and SQL session are child processes, which the demo ends.
 """

@@ -2,12 +2,12 @@
 
     published    records that the broker acknowledged
     consumed     different records that the group's members delivered
-    committed    the sum of the group's committed offsets, as the brokers tell them
+    committed    the sum of the group's committed offsets, as the brokers report them
     in Parquet   rows of the files that the manifest names, counted once more in the files
-    lag          of the pipeline's own group, as a lag tool tells it: 0
+    lag          of the pipeline's own group, as a lag tool reports it: 0
 
-It exits 0 only if they agree. The brokers are ours, or with `--kafka VERSION` those of a real Apache Kafka. With
-`--engine direct` nothing needs Java: the job writes Parquet by itself, and the question is asked with Arrow.
+It exits 0 only if they agree. The brokers are embedded, or with `--kafka VERSION` a real Apache Kafka. With
+`--engine direct` no Java is needed: the job writes Parquet without Spark, and Arrow runs the query.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def _require_spark() -> None:
-    """Raises RuntimeError where Spark could not start, before anything else does."""
+    """Raise RuntimeError if Spark cannot start, before anything else is started."""
     for found in findings():
         if found.verdict == "FAIL" and found.name in NEEDED:
             raise RuntimeError(
@@ -102,7 +102,7 @@ def _count(text: str) -> int:
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
-    """The first ends the demo, and no other one its tidying up, which takes seconds."""
+    """End the demo at the first signal; ignore later ones, because the cleanup takes seconds."""
     for other in SIGNALS:
         signal.signal(other, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What the landed flights tell, in SQL on Spark or with Arrow: the ten carriers that leave latest, on the mean.
+"""A query on the written flights, in SQL on Spark or with Arrow: the ten carriers that leave latest, on the mean.
 
     python -m demo.answer demo-out/flights
 
@@ -93,7 +93,7 @@ def ask_arrow(sink: Path) -> tuple[int, list[Carrier]]:
 
 
 def main() -> None:
-    """Answer on the terminal; with `--wait` when told to, as a line of JSON."""
+    """Print the answer; with `--wait` wait for a line on standard input, then print JSON."""
     parser = argparse.ArgumentParser(
         prog="python -m demo.answer", description="The ten worst carriers, in SQL or with Arrow."
     )

@@ -1,4 +1,4 @@
-"""The question as the demo sees it: a child that starts its session early, waits, and answers."""
+"""Runs the query in a child process that starts its session early and waits for the files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Question:
         while time.monotonic() < deadline:
             events = self._child.receive(timeout=1.0)
             if events is None:
-                raise RuntimeError(f"the question ended by itself:\n{self._child.last_words()}")
+                raise RuntimeError(f"the query process ended unexpectedly:\n{self._child.last_words()}")
             for event in events:
                 if "ready" in event:
                     ready = self._chronicle.since(event["ready"])

@@ -1,4 +1,4 @@
-"""The brokers of the demo: three of our own in this process, or three of a real Apache Kafka. One of them is killed."""
+"""The brokers of the demo, three embedded ones or three of a real Apache Kafka. One of them is killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Killed:
     """Which broker is gone, and what became of what it led."""
 
     node: int
-    told: str
+    description: str
 
 
 class Brokers(Protocol):
@@ -110,11 +110,11 @@ class Real:
         return _killed(self._kafka, group, topic, partitions)
 
     def committed(self, group: str) -> int:
-        """The sum of the committed offsets of a group, as Kafka's own kafka-consumer-groups tells them."""
+        """The sum of the committed offsets of a group, as kafka-consumer-groups prints them."""
         return sum(row.committed or 0 for row in self._kafka.describe_group(group).values())
 
     def lag(self, group: str, topic: str) -> int:
-        """What Kafka's own kafka-consumer-groups says of a group. Raises RuntimeError for one without commits."""
+        """Return the lag that kafka-consumer-groups prints for a group. Raises RuntimeError for one without commits."""
         rows = [row for (name, _), row in self._kafka.describe_group(group).items() if name == topic]
         if not rows:
             raise RuntimeError(f"group {group} has committed nothing of {topic}")

@@ -1,4 +1,4 @@
-"""Tells a run while it happens: what is worth a line goes to the terminal and into the recording alike."""
+"""Writes the events of a run to the terminal and into the recording."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Chronicle:
     terminal: Terminal
 
     def event(self, kind: str, text: str, at: float | None = None) -> None:
-        """Something that the report marks in every picture, now or at a moment that is told afterwards."""
+        """Add an event that the report marks in every chart, at the current time or at `at`."""
         self.terminal.say(text, kind)
         self.recording.events.append(Event(self.terminal.elapsed() if at is None else at, kind, text))
 
@@ -28,13 +28,13 @@ class Chronicle:
         return round(self.terminal.elapsed() - (time.time() - wall), 3)
 
     def begin(self, lane: str, state: str, at: float | None = None) -> None:
-        """This process does something from now on."""
+        """Note that a process starts an activity."""
         self.recording.begin(lane, state, self.terminal.elapsed() if at is None else at)
 
     def finish(self, lane: str, *, killed: bool = False, at: float | None = None) -> None:
-        """This process does nothing any more."""
+        """Note that a process ended its activity."""
         self.recording.finish(lane, self.terminal.elapsed() if at is None else at, killed=killed)
 
     def owns(self, member: str, partitions: Iterable[int]) -> None:
-        """A member has these partitions now, and no others."""
+        """Note the complete assignment of a member."""
         self.recording.owns(member, partitions, self.terminal.elapsed())

@@ -1,6 +1,6 @@
 """Two members read the topic. On the way a broker is killed, and half way the member with more left to read.
 
-What the members tell comes through their pipes. A line that a member wrote before SIGKILL is still read after it, so
+The members write events to their pipes. A line that a member wrote before SIGKILL is still read after it, so
 the count of distinct records is exact, whatever was delivered twice. Until one member is killed, both may read no
 further than half of each partition (and a poll): the killed one always leaves records to the other.
 """
@@ -83,7 +83,7 @@ class Group:
         """Start, kill a broker after a fifth and a member after half, finish.
 
         `beside` is called now and then and gives lines to show below those of the group.
-        Raises RuntimeError when a member ends by itself or the deadline passes.
+        Raises RuntimeError when a member ends unexpectedly or the deadline passes.
         """
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
             for name in ("A", "B"):
@@ -147,11 +147,11 @@ class Group:
                 member.child.send({"read_to": ends})
 
     def _listen(self, member: Member) -> bool:
-        """Take in what a member told; False when it will tell no more."""
+        """Process the events of a member; return False after its last one."""
         events = member.child.receive(timeout=0.0)
         if events is None:
             if member.alive:
-                raise RuntimeError(f"member {member.name} ended by itself:\n{member.child.last_words()}")
+                raise RuntimeError(f"member {member.name} ended unexpectedly:\n{member.child.last_words()}")
             return False
         for event in events:
             self._note_progress(member, event)
@@ -174,7 +174,7 @@ class Group:
         self._chronicle.recording.recoveries += [one for one in recoveries if one is not None]
 
     def _own(self, member: Member, partitions: list[int]) -> None:
-        """A member told what it has now, which may be what the killed one had."""
+        """Process a member's new assignment, which may contain partitions of the killed member."""
         self._chronicle.owns(member.name, partitions)
         member.assigned = partitions
         if self._orphans and not self._adopted and set(self._orphans) <= set(partitions):
@@ -214,9 +214,9 @@ class Group:
         for partition, end in enumerate(self._published):
             owner = next((m.name for m in self._members if m.alive and partition in m.assigned), "–")
             consumed = self._tally.distinct(partition)
-            behind = end - self._committed[partition]
+            lag = end - self._committed[partition]
             lines.append(
-                f"          flights-{partition} {owner} {bar(consumed, end)} {consumed:>8,}  lag {behind:>8,}"
+                f"          flights-{partition} {owner} {bar(consumed, end)} {consumed:>8,}  lag {lag:>8,}"
             )
         plain = f"consumed {done:,} of {self._total:,}, committed lag {lag:,}"
         self._chronicle.terminal.draw([*lines, *below], plain, now=now)

@@ -1,4 +1,4 @@
-"""What the ingest job is told: the command line that a person would type, and where its files are."""
+"""The command line of the ingest job, and the paths of its files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONF: Final = (
 
 @attrs.frozen
 class Job:
-    """What the job is told, and where its files are."""
+    """The settings of the job, and the paths of its files."""
 
     servers: str
     topic: str
@@ -45,7 +45,7 @@ class Job:
         return self.out / "checkpoint"
 
     def arguments(self, metrics: Path) -> list[str]:
-        """What stands behind `python -m kclient`."""
+        """Return the arguments of `python -m kclient`."""
         schema = self.out / SCHEMA_FILE
         schema.write_text(SCHEMA, encoding="utf-8")
         return [

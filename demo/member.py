@@ -1,10 +1,10 @@
-"""One member of the group, a process of its own. What happens to it goes to standard output, one JSON object a line.
+"""One member of the group, as a child process. It writes its events to standard output, one JSON object per line.
 
     {"assigned": [0, 1, 2]}
-    {"consumed": [[0, 100, 600], [1, 0, 250]]}        # partition, first offset, offset behind the last
+    {"consumed": [[0, 100, 600], [1, 0, 250]]}        # partition, first offset, offset after the last
     {"committed": {"0": 600, "1": 250}}
 
-Records are told as consumed before they are committed, so that a member which is killed in between has told more than
+Records are reported as consumed before they are committed, so a member that is killed in between has reported more than
 it committed: its successor delivers these once more, and the demo counts them once. SIGTERM ends it cleanly.
 
 A line on standard input allows the member to read each partition up to an offset, and the next line further:
@@ -32,7 +32,7 @@ from kclient.errors import CommitFailedError
 
 
 class Reporter:
-    """A rebalance listener that tells what the member owns."""
+    """A rebalance listener that reports the member's assignment."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
@@ -41,14 +41,14 @@ class Reporter:
         self._member.own(partitions)
 
     def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-        tell(assigned=[])
+        report(assigned=[])
 
     def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
-        tell(assigned=[])
+        report(assigned=[])
 
 
 class Member:
-    """Polls, tells, commits, until SIGTERM."""
+    """Polls, reports and commits until SIGTERM."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
@@ -60,12 +60,12 @@ class Member:
         self._stopping = True
 
     def own(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Partitions were assigned. Tell where they go on: a commit whose answer was lost may have been stored."""
+        """Report committed offsets of new partitions: a commit whose response was lost may have been stored."""
         stored = self._consumer.committed(partitions)
         committed = {tp: position.offset for tp, position in stored.items() if position is not None}
-        tell(committed={tp.partition: offset for tp, offset in committed.items()})
+        report(committed={tp.partition: offset for tp, offset in committed.items()})
         self._pause_read({tp: committed.get(tp, 0) for tp in partitions})
-        tell(assigned=sorted(tp.partition for tp in self._consumer.assignment()))
+        report(assigned=sorted(tp.partition for tp in self._consumer.assignment()))
 
     def _pause_read(self, offsets: dict[TopicPartition, int]) -> None:
         """Pause the partitions that have reached the offset up to which this member may read."""
@@ -73,22 +73,22 @@ class Member:
             tp for tp, offset in offsets.items() if not self._read_to or offset >= self._read_to[tp.partition]
         )
 
-    def _read_on_when_told(self) -> None:
+    def _update_limits(self) -> None:
         while select.select([sys.stdin], [], [], 0)[0] and (line := sys.stdin.buffer.readline()):
             self._read_to = json.loads(line)["read_to"]
             self._consumer.resume(self._consumer.assignment())
 
     def run(self) -> None:
-        """Read until told to stop; an idle poll tells an empty line, so that a member without its parent ends."""
+        """Read until SIGTERM; an idle poll writes an event too, so a member whose parent died ends."""
         while not self._stopping:
-            self._read_on_when_told()
+            self._update_limits()
             records = self._consumer.poll(timeout=0.2)
             consumed = [
                 [tp.partition, start, end]
                 for tp in records.partitions()
                 for start, end in ranges(record.offset for record in records.of(tp))
             ]
-            tell(consumed=consumed, at=time.time())
+            report(consumed=consumed, at=time.time())
             if consumed:
                 offsets = records.next_offsets()
                 self._pause_read({tp: position.offset for tp, position in offsets.items()})
@@ -97,17 +97,15 @@ class Member:
     def _commit(self, offsets: dict[TopicPartition, Any]) -> None:
         try:
             self._consumer.commit(offsets)
-        except (
-            CommitFailedError
-        ) as exc:  # the partitions moved; whoever owns them now reads these records again
-            tell(refused=exc.reason)
+        except CommitFailedError as exc:  # the partitions moved; their new owner reads these records again
+            report(refused=exc.reason)
         else:
             committed = {tp.partition: position.offset for tp, position in offsets.items()}
-            tell(committed=committed, at=time.time())
+            report(committed=committed, at=time.time())
 
 
-def tell(**event: Any) -> None:
-    """One line to the parent. Raises BrokenPipeError when there is none any more."""
+def report(**event: Any) -> None:
+    """Write one line to the parent. Raise BrokenPipeError if it has ended."""
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 

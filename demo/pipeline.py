@@ -2,7 +2,7 @@
 
 It is a child like any other use of the command line. It begins before there is anything to read, so that Spark starts
 beside the publisher. Half way by the manifest SIGKILL goes to all its processes, JVM and Python workers too; the same
-command with the same checkpoint then goes on. What counts is what the manifest names, whatever the job tells.
+command with the same checkpoint then goes on. Only the files in the manifest count, whatever the job reports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEADLINE_SECONDS: Final = 400.0
 LAG_SECONDS: Final = 15.0
 END_SECONDS: Final = 60.0
 LANE: Final = "ingest"
-TOLD: Final = ("rows", "bytes", "files", "fetch_ms", "decode_ms", "write_ms")
+MEASURED: Final = ("rows", "bytes", "files", "fetch_ms", "decode_ms", "write_ms")
 
 
 class Pipeline:
@@ -49,13 +49,13 @@ class Pipeline:
             self._child.kill()
 
     def tick(self) -> Sequence[str]:
-        """Take in what the job told and wrote; kill it when half is written. Gives what to show of it.
+        """Read the job's events and the manifest; kill it when half is written. Return the progress lines.
 
-        Raises RuntimeError when it has ended by itself.
+        Raise RuntimeError if it has ended unexpectedly.
         """
         child = self._running()
         if (code := child.process.poll()) is not None:
-            raise RuntimeError(f"the ingest job ended by itself with {code}:\n{child.last_words()}")
+            raise RuntimeError(f"the ingest job ended unexpectedly with {code}:\n{child.last_words()}")
         self._take_in()
         if self._run == 1 and 2 * self.rows >= self._job.total:
             self._kill()
@@ -112,7 +112,7 @@ class Pipeline:
         )
 
     def _take_in(self) -> None:
-        """Rows by the manifest; what the job told of its batches."""
+        """Read the row count from the manifest, and the job's batch events."""
         self.rows = sum(found.rows for found in manifest.read_all(self._job.sink))
         for line in self._lines.read():
             if line["event"] == "batch" and line["rows"]:
@@ -126,11 +126,11 @@ class Pipeline:
         start = round(max(end - line["duration_ms"] / 1000, before.end if before else 0.0), 3)
         if before is None or before.run != self._run:
             recording.begin(LANE, "lands", start)
-        told = {name: line[name] for name in TOLD}
-        recording.batches.append(Batch(self._run, line["batch"], start, end, **told))
+        measured = {name: line[name] for name in MEASURED}
+        recording.batches.append(Batch(self._run, line["batch"], start, end, **measured))
 
     def _fill_in(self) -> None:
-        """Batches that count although the job was killed before it told of them: when, the manifest's file knows."""
+        """Add batches that the killed job did not report; their time is that of the manifest's file."""
         recording = self._chronicle.recording
         known = {batch.number for batch in recording.batches}
         for found in manifest.read_all(self._job.sink):

@@ -52,8 +52,8 @@ class Probe:
         """End it, and what it has measured; None if it had no time to. Raises RuntimeError when it failed."""
         if (code := self._child.end()) != 0:
             raise RuntimeError(f"the probe ended with {code}:\n{self._child.last_words()}")
-        told = self._child.receive(timeout=0.0)
-        return Latency(**told[0]) if told else None
+        received = self._child.receive(timeout=0.0)
+        return Latency(**received[0]) if received else None
 
 
 def summary(seconds: Sequence[float]) -> Latency:
@@ -113,7 +113,7 @@ async def _until_read(due: list[float], found: list[float]) -> None:
 
 
 async def main(servers: str) -> None:
-    """Measure until SIGTERM, and tell."""
+    """Measure until SIGTERM, then print the result."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     found = await measure(servers, stop)

@@ -65,7 +65,7 @@ class Child:
             stream.write(json.dumps(message).encode() + b"\n")
             stream.flush()
         except BrokenPipeError:
-            raise RuntimeError(f"{self.module} ended by itself:\n{self.last_words()}") from None
+            raise RuntimeError(f"{self.module} ended unexpectedly:\n{self.last_words()}") from None
 
     def receive(self, timeout: float) -> list[dict[str, Any]] | None:
         """The lines that came, waiting for some; None at the end. A line that was cut off counts as not written."""

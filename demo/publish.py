@@ -1,7 +1,7 @@
 """Publishing on our own codecs and batch writer: what a producer would do, as little of it as the demo needs.
 
 Records of one key go to one partition (CRC-32 of the key, as librdkafka spreads them). Every partition has a lane of
-its own: its batches go out one behind the other, those of different lanes side by side, and each must be acknowledged
+its own: its batches are sent one after the other, those of different lanes side by side, and each must be acknowledged
 by all replicas in sync. Batches carry a producer id and sequence numbers, so that a batch which is sent again after a
 lost answer is stored once.
 """
@@ -141,7 +141,7 @@ async def _producer(cluster: Cluster) -> Producer:
 
 
 async def _patiently(cluster: Cluster, ask: Callable[[], Awaitable[T]]) -> T:
-    """Try again what may pass by itself. Raises the last failure."""
+    """Retry temporary failures. Raise the last one."""
     for _ in range(ATTEMPTS):
         try:
             return await ask()

@@ -37,7 +37,7 @@ class Span:
 
 @attrs.frozen
 class Sample:
-    """What a group had still to read of each partition, as the brokers told it."""
+    """The lag of a group in each partition, as the brokers reported it."""
 
     at: float
     lags: list[int]
@@ -89,7 +89,7 @@ class Latency:
 class Batch:
     """A batch that the manifest names: which run of the job wrote it, when, and how much.
 
-    The milliseconds are those of all its tasks together, None where the job was killed before it told them.
+    The milliseconds are those of all its tasks together, None where the job was killed before it reported them.
     """
 
     run: int
@@ -125,14 +125,14 @@ class Place:
     """A file or directory that the run left, and what it holds."""
 
     path: str
-    told: str
+    description: str
 
 
 @attrs.frozen
 class Command:
     """Something to type after the run, and what it shows."""
 
-    told: str
+    description: str
     command: str
 
 

@@ -53,8 +53,8 @@ def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: st
     report.write(recording, out / "report.html")
     terminal.table(carriers_table(recording.carriers))
     terminal.table(numbers_table(numbers, terminal.paint))
-    told = f"{numbers}; what happened, in pictures: {out / 'report.html'}"
-    terminal.say(told, DONE if numbers.agree else KILLED)
+    summary = f"{numbers}; charts of the run: {out / 'report.html'}"
+    terminal.say(summary, DONE if numbers.agree else KILLED)
     return 0 if numbers.agree else 1
 
 
@@ -91,7 +91,7 @@ def _work(cluster: Brokers, count: int, out: Path, chronicle: Chronicle) -> Numb
 
 
 def _clear(out: Path) -> None:
-    """A new run begins with a new checkpoint and an empty sink, and no page that tells of another one.
+    """A new run begins with a new checkpoint and an empty sink, and no report of an earlier one.
 
     Raises FileExistsError rather than remove what no run of the demo has written.
     """
@@ -139,7 +139,7 @@ def _consume(
         at = chronicle.terminal.elapsed()
         killed = cluster.kill_coordinator(GROUP, TOPIC, PARTITIONS)
         chronicle.finish(f"broker {killed.node}", killed=True, at=at)
-        chronicle.event(KILLED, killed.told, at)
+        chronicle.event(KILLED, killed.description, at)
 
     cluster.create(PROBES, 1)
     with ExitStack() as stack:
@@ -148,9 +148,9 @@ def _consume(
         outcome = Group(cluster.servers, TOPIC, GROUP, published, chronicle, logs).run(kill_broker, beside)
         chronicle.recording.latency = probe.finish()
     chronicle.recording.repeated = outcome.repeated
-    told = f"{outcome.repeated:,} of them twice" if outcome.repeated else "none of them twice"
+    twice = f"{outcome.repeated:,} of them twice" if outcome.repeated else "none of them twice"
     chronicle.event(
-        DONE, f"the group has consumed {outcome.distinct:,} different records, {told}, and committed them"
+        DONE, f"the group has consumed {outcome.distinct:,} different records, {twice}, and committed them"
     )
     return outcome
 

@@ -1,4 +1,4 @@
-"""How far groups are behind, asked of the brokers a few times a second, by a thread of its own.
+"""Samples the lag of groups from the brokers a few times a second, in a separate thread.
 
 A group that has not committed yet has everything before it. While the brokers do not answer there is no sample, and a
 gap in the picture.
@@ -66,7 +66,7 @@ class LagSampler:
                 await asyncio.sleep(EVERY_SECONDS)
 
     async def _once(self, consumers: dict[str, AsyncConsumer]) -> None:
-        """Commits first, ends behind them: what is read in between counts as unread, never as less than none."""
+        """Look up commits first, then ends, so that a lag may be slightly too large but never negative."""
         for group, consumer in consumers.items():
             committed = await consumer.committed(self._topic, timeout=ANSWER_SECONDS)
             ends = await consumer.end_offsets(self._topic, timeout=ANSWER_SECONDS)

@@ -1,4 +1,4 @@
-"""How long the group's work stood still after a kill, by the times that the members tell."""
+"""How long the group's work stood still after a kill, by the times that the members report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Stall:
     last: float | None = None
 
     def progressed(self, who: Collection[int | str], at: float) -> Recovery | None:
-        """These went on at a moment behind the kill; the recovery once none waits any more."""
+        """Note that these continued at a time after the kill; return the recovery when none waits any more."""
         if at <= self.at or not self.waiting:
             return None
         went_on = (set(who) - self.unsure) & self.waiting

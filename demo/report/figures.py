@@ -1,4 +1,4 @@
-"""The figures that no picture tells: recovery after each kill, throughput, delays, machine and versions. Pure."""
+"""The figures besides the charts: recovery after each kill, throughput, delays, machine and versions. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Figure:
 
 
 def figures(run: Recording) -> list[Figure]:
-    """All that this run can tell; a recording without the counts leaves lines out."""
+    """Return all figures of this run; lines without data are left out."""
     return [*_recoveries(run), *_throughput(run), *_delays(run), *_machine(run)]
 
 

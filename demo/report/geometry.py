@@ -85,7 +85,7 @@ def roof(values: Iterable[float]) -> float:
 
 
 def unbroken(points: Sequence[Point], gap: float) -> Iterator[list[Point]]:
-    """The runs of points in which none is more than `gap` seconds behind the one before."""
+    """Split points into runs in which each is at most `gap` seconds after the one before."""
     if not points:
         return
     run = [points[0]]

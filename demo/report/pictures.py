@@ -31,14 +31,14 @@ class Mark:
 
 @attrs.frozen
 class Bar:
-    """A rectangle, and what is told when one points at it."""
+    """A rectangle, and its tooltip."""
 
     x: float
     y: float
     width: float
     height: float
     kind: str
-    told: str
+    label: str
     killed: bool = False
 
     @property
@@ -228,10 +228,10 @@ def _owners(run: Recording, number: int, frame: Frame) -> list[Bar]:
     ]
 
 
-def _stretch(frame: Frame, start: float, end: float, kind: str, told: str, killed: bool = False) -> Bar:
+def _stretch(frame: Frame, start: float, end: float, kind: str, label: str, killed: bool = False) -> Bar:
     width = max(round(frame.x(end) - frame.x(start), 2), 1.0)
     ending = f", killed at {end:.1f} s" if killed else f" to {end:.1f} s"
-    return Bar(frame.x(start), 0, width, 100, kind, f"{told}: {start:.1f} s{ending}", killed)
+    return Bar(frame.x(start), 0, width, 100, kind, f"{label}: {start:.1f} s{ending}", killed)
 
 
 def _thinned(samples: Sequence[Sample]) -> list[Sample]:
