@@ -109,7 +109,7 @@ class Coordinator:
         self.cluster = cluster
         self.group_id = group_id
         self.node_id: int | None = None
-        self._former: int | None = None  # the coordinator that the last lookup found
+        self._previous_id: int | None = None  # the coordinator that the last lookup found
         self.found_at = 0.0  # loop time of the last successful lookup
         self._confirmed = False  # whether it has answered a request since it was found
         self._runtime = runtime
@@ -139,7 +139,9 @@ class Coordinator:
         if self.node_id is not None:
             return self.node_id
         if self._lookup is None:
-            self._lookup = asyncio.create_task(self._find(), name=f"kclient find coordinator {self.group_id}")
+            self._lookup = asyncio.create_task(
+                self._look_up(), name=f"kclient find coordinator {self.group_id}"
+            )
         lookup = self._lookup
         await asyncio.wait({lookup})
         if lookup.cancelled():
@@ -161,13 +163,13 @@ class Coordinator:
         try:
             await self.cluster.connect(node_id, PURPOSE)
         except ConnectError as exc:
-            self._lost(exc, node_id)
+            self._connection_lost(exc, node_id)
             raise
 
     def require_connection(self) -> None:
         """Raise BrokerError with COORDINATOR_NOT_AVAILABLE if a request would have to wait for a connection."""
         if self.node_id is None or not self.cluster.is_connected(self.node_id, PURPOSE):
-            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
+            raise self._error(codes.COORDINATOR_NOT_AVAILABLE)
 
     def mark_unknown(self, reason: str, node_id: int | None = None) -> None:
         """Mark the coordinator unknown, so that the next request is preceded by a lookup.
@@ -195,7 +197,7 @@ class Coordinator:
         """
         node_id = self.node_id
         if node_id is None:
-            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE)
+            raise self._error(codes.COORDINATOR_NOT_AVAILABLE)
 
         async def send(form: VersionedRequest) -> Message:
             return await self.cluster.request(
@@ -210,7 +212,7 @@ class Coordinator:
         try:
             message = await send_first_supported(forms, send)
         except ConnectError as exc:
-            self._lost(exc, node_id)
+            self._connection_lost(exc, node_id)
             raise
         self._confirm(node_id)
         return expect(answer, message)
@@ -221,7 +223,7 @@ class Coordinator:
             self._lookup.cancel()
             await asyncio.wait({self._lookup})
 
-    def _lost(self, error: ConnectError, node_id: int) -> None:
+    def _connection_lost(self, error: ConnectError, node_id: int) -> None:
         if error.retriable:
             self.mark_unknown(error.text.partition(". ")[0], node_id)
 
@@ -231,14 +233,14 @@ class Coordinator:
             self._confirmed = True
             logger.info("group %s: broker %d is the coordinator", self.group_id, node_id)
 
-    async def _find(self) -> int | KclientError:
+    async def _look_up(self) -> int | KclientError:
         """Do one lookup, after the backoff of the last failure.
 
         Return a failure instead of raising it: if all callers were cancelled, asyncio would log it as never retrieved.
         """
         try:
             await asyncio.sleep(self._next_lookup_at - self._runtime.now())
-            node_id = await self._ask()
+            node_id = await self._find_coordinator()
             # Connect now: the next request may have to wait for a poll, the connection does not.
             self.cluster.start_connecting(node_id, PURPOSE)
         except KclientError as exc:
@@ -249,15 +251,13 @@ class Coordinator:
         finally:
             self._lookup = None
         self._backoff.reset()
-        if self._former not in (None, node_id):
-            self.cluster.disconnect(
-                self._former, PURPOSE
-            )  # no request goes to the former coordinator any more
-        self.node_id = self._former = node_id
+        if self._previous_id not in (None, node_id):
+            self.cluster.disconnect(self._previous_id, PURPOSE)  # it gets no more requests
+        self.node_id = self._previous_id = node_id
         self.found_at = self._runtime.now()
         return node_id
 
-    async def _ask(self) -> int:
+    async def _find_coordinator(self) -> int:
         """Send FindCoordinator to the least loaded broker and return the node id that it names."""
         forms = (
             VersionedRequest(FindCoordinatorRequest(coordinator_keys=[self.group_id]), lowest=KEYS_SINCE),
@@ -268,20 +268,20 @@ class Coordinator:
         found: FindCoordinatorResponse | FoundCoordinator = response
         if version >= KEYS_SINCE:
             if not response.coordinators:
-                raise self._refused(codes.UNKNOWN_SERVER_ERROR, "the answer names no coordinator")
+                raise self._error(codes.UNKNOWN_SERVER_ERROR, "the answer names no coordinator")
             found = response.coordinators[0]
         if found.error_code != codes.NONE:
-            raise self._refused(found.error_code, found.error_message)
+            raise self._error(found.error_code, found.error_message)
         if not is_usable(Broker(found.node_id, found.host, found.port)):
             nowhere = f"the answer names broker {found.node_id} at {found.host}:{found.port}"
-            raise self._refused(codes.COORDINATOR_NOT_AVAILABLE, nowhere)
+            raise self._error(codes.COORDINATOR_NOT_AVAILABLE, nowhere)
         self.cluster.learn_broker(found.node_id, found.host, found.port)
         return found.node_id
 
     async def _send_to_any(self, form: VersionedRequest) -> tuple[int, Message]:
         return await self.cluster.request_any(form.message, min_version=form.lowest, max_version=form.highest)
 
-    def _refused(self, code: int, message: str | None = None) -> KclientError:
+    def _error(self, code: int, message: str | None = None) -> KclientError:
         return broker_error(
             code, f"Finding the coordinator of group {self.group_id}", group=self.group_id, message=message
         )

@@ -60,8 +60,8 @@ class Identity:
     """The member fields of OffsetCommit and OffsetFetch. The defaults are those of a consumer without membership.
 
     With `by_epoch` the generation id is a member epoch, which grows while the member keeps its partitions. `joined`
-    counts the memberships under this member id: a commit that was requested in one is not sent in the next. `heard`
-    counts the answers to heartbeats, each of which carries the newest epoch; it is not part of the comparison.
+    counts the memberships under this member id: a commit that was requested in one is not sent in the next.
+    `epochs_received` counts the answers to heartbeats, each of which carries the newest epoch; it is not compared.
     """
 
     generation_id: int = NO_GENERATION_ID
@@ -69,11 +69,11 @@ class Identity:
     group_instance_id: str | None = None
     by_epoch: bool = False
     joined: int = 0
-    heard: int = attrs.field(default=0, eq=False)
+    epochs_received: int = attrs.field(default=0, eq=False)
 
     def newer_than(self, stale: Identity) -> bool:
         """Whether a heartbeat answer has brought the newest epoch since `stale`; it may be the same epoch."""
-        return self != stale or self.heard > stale.heard
+        return self != stale or self.epochs_received > stale.epochs_received
 
     def continues(self, before: Identity) -> bool:
         """Whether a commit that was requested under `before` may be sent under this identity."""

@@ -228,19 +228,19 @@ def committed_offset(entry: FetchedPartition) -> OffsetAndMetadata | None:
 
 
 class CommittedOffsets:
-    """Reads the committed offsets of one group. `reader` returns the identity for the request."""
+    """Reads the committed offsets of one group. `identity` returns the identity for the request."""
 
     def __init__(
         self,
         coordinator: Coordinator,
         config: Config,
         runtime: Runtime,
-        reader: Callable[[], Identity] = Identity,
+        identity: Callable[[], Identity] = Identity,
     ) -> None:
         self._coordinator = coordinator
         self._config = config
         self._runtime = runtime
-        self._reader = reader
+        self._identity = identity
 
     async def fetch(
         self, partitions: Sequence[TopicPartition], on_retry: OnRetry = ignore_retry
@@ -275,11 +275,11 @@ class CommittedOffsets:
         coordinator = self._coordinator
         await coordinator.ensure()
         ids = ids_by_name(coordinator.cluster.metadata, dict.fromkeys(partitions))
-        question = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._reader())
+        question = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._identity())
         only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
         forms = question.forms(only_stable=only_stable)
         answer = question.read(await coordinator.request(OffsetFetchResponse, *forms))
-        if answer.stale_epoch and not self._reader().by_epoch:
+        if answer.stale_epoch and not self._identity().by_epoch:
             answer.error = question.stale()
         follow_up(coordinator, answer)
         return answer

@@ -13,7 +13,7 @@ from kclient.errors import ListenerError
 from kclient.group.assignors import COOPERATIVE, EAGER, Assignment
 from kclient.group.subscription_codec import decode_subscription
 from kclient.types import GroupMetadata, TopicPartition
-from tests.group.cooperative import KeepAndShare
+from tests.group.cooperative_assignor import KeepAndShare
 from tests.scenarios.members import ALL, GroupMember, publishing, shared_out, team, until
 from tests.scenarios.simulated import Place, simulate
 

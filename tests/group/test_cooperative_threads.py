@@ -11,7 +11,7 @@ import pytest
 
 from kclient import Consumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from tests.group.cooperative import KeepAndShare
+from tests.group.cooperative_assignor import KeepAndShare
 
 T = [TopicPartition("t", number) for number in range(4)]
 

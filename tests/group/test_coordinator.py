@@ -16,7 +16,7 @@ from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.group.coordinator import PURPOSE, VersionedRequest
 from tests.consumer.support import reached
-from tests.group.harness import GROUP, coordinating, found, refused, scripted
+from tests.group.scripted_group import GROUP, coordinating, found, refused, scripted
 from tests.scripted_broker import On, ScriptedBroker
 
 ASK = VersionedRequest(HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m-1"))

@@ -2,7 +2,7 @@
 
 What the tables say of a code is written down here. One that they do not name is the application's, for a partition
 also where Kafka calls the code retriable (CORRUPT_MESSAGE, say), as in Java. JoinGroup, SyncGroup, Heartbeat and
-LeaveGroup want a member in motion: test_join_codes.py, test_heartbeats.py and test_rejoining.py.
+LeaveGroup want a member in motion: test_join_and_sync_errors.py, test_heartbeats.py and test_rejoining.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kclient.errors import (
     UnknownTopicError,
 )
 from kclient.types import OffsetAndMetadata
-from tests.group.committing import F0, Asking, committing, lookups, read, stored
-from tests.group.harness import coordinating, found, refused, scripted
+from tests.group.offset_requests import F0, Asking, committing, lookups, read, stored
+from tests.group.scripted_group import coordinating, found, refused, scripted
 from tests.scripted_broker import On, ScriptedBroker
 
 EVERY_CODE: Final = (-1, *range(1, 134), 999)

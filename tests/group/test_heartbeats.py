@@ -14,7 +14,7 @@ from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.leave_group_response import LeaveGroupResponse
 from kclient.group.assignors import Assignment, Assignor, Member
 from kclient.group.classic.state import ClassicMemberState
-from tests.group.harness import (
+from tests.group.scripted_group import (
     Running,
     found,
     join_then_sync,

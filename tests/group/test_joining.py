@@ -11,7 +11,7 @@ from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.membership import Generation
 from kclient.group.subscription_codec import decode_assignment, decode_subscription
 from kclient.types import TopicPartition
-from tests.group.harness import (
+from tests.group.scripted_group import (
     GROUP,
     F,
     Running,

@@ -14,7 +14,7 @@ from kclient.group.assignors import COOPERATIVE, EAGER, Assignment, Assignor, Me
 from kclient.group.assignors.validate import validate_cooperative_assignment
 from kclient.group.subscription_codec import decode_assignment, encode_subscription
 from kclient.types import TopicPartition
-from tests.group.harness import F, Running, joined, play, scripted, synced, wants
+from tests.group.scripted_group import F, Running, joined, play, scripted, synced, wants
 from tests.scripted_broker import On
 
 

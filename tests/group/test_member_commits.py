@@ -16,8 +16,8 @@ from kclient.group.classic.state import ClassicMemberState
 from kclient.group.offset_commit import OffsetCommitter
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata
-from tests.group.committing import stored
-from tests.group.harness import (
+from tests.group.offset_requests import stored
+from tests.group.scripted_group import (
     F,
     Running,
     config,

@@ -20,8 +20,8 @@ from kclient.group.membership import Identity
 from kclient.protocol.errors import error
 from kclient.types import OffsetAndMetadata
 from tests.default_responses import topic_id
-from tests.group.committing import F0, F1, P0, Asking, committing, lookups, play, stored
-from tests.group.harness import GROUP, refused, scripted
+from tests.group.offset_requests import F0, F1, P0, Asking, committing, lookups, play, stored
+from tests.group.scripted_group import GROUP, refused, scripted
 from tests.scripted_broker import On
 
 

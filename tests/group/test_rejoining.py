@@ -12,7 +12,7 @@ from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.leave_group_response import LeaveGroupResponse, MemberResponse
 from kclient.group.classic.state import ClassicMemberState
 from kclient.group.subscription_codec import decode_assignment, decode_subscription
-from tests.group.harness import (
+from tests.group.scripted_group import (
     F,
     Running,
     join_then_sync,

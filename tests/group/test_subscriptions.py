@@ -14,7 +14,7 @@ import pytest
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
 from kclient.group.subscription_codec import decode_subscription
 from kclient.types import TopicPartition
-from tests.group.cooperative import KeepAndShare
+from tests.group.cooperative_assignor import KeepAndShare
 from tests.scenarios.members import ALL, GroupMember, shared_out, team, until
 from tests.scenarios.simulated import Place, simulate
 

@@ -138,7 +138,7 @@ class HeartbeatTask:
         except KclientError as exc:
             if not exc.retriable:
                 raise
-            self._failed(exc.text)
+            self._retry(exc.text)
         except TimeoutError:
             return  # the next iteration finds the timer that expired
         else:
@@ -155,13 +155,13 @@ class HeartbeatTask:
             if self._status.state is ClassicMemberState.STABLE:
                 self._status.request_rejoin("group is already rebalancing")
         elif code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):
-            self._rejected(code, sent)
+            self._end_membership(code, sent)
         else:
             if code in MOVED:
                 self._coordinator.mark_unknown(f"it answered a heartbeat with {name} ({code})")
-            self._failed(f"{name} ({code})")
+            self._retry(f"{name} ({code})")
 
-    def _rejected(self, code: int, sent: Generation) -> None:
+    def _end_membership(self, code: int, sent: Generation) -> None:
         """End the membership, unless the answer belongs to an older generation: a join has replaced it meanwhile."""
         if self._status.generation != sent:
             self._answered()
@@ -178,6 +178,6 @@ class HeartbeatTask:
         self._answered_at = self._runtime.now()
         self._backoff.reset()
 
-    def _failed(self, why: str) -> None:
+    def _retry(self, why: str) -> None:
         logger.debug("group %s: heartbeat failed: %s", self._coordinator.group_id, why)
         self._due = self._runtime.now() + self._backoff.next()

@@ -115,8 +115,8 @@ class JoinGroup:
         except VersionError as exc:
             raise exc if instance_id is None else self._too_old_for_static_members(exc) from exc
         if response.error_code != codes.NONE:
-            raise self._refused(response, sent)
-        return self._accepted(response)
+            raise self._handle_error(response, sent)
+        return self._handle_success(response)
 
     def _request(self, topics: Sequence[str], sent: Generation) -> JoinGroupRequest:
         config = self._config
@@ -156,7 +156,7 @@ class JoinGroup:
         subscription = Subscription(tuple(topics), user_data, self._owned(), generation_id, rack_id)
         return encode_subscription(subscription)
 
-    def _accepted(self, response: JoinGroupResponse) -> JoinedGeneration:
+    def _handle_success(self, response: JoinGroupResponse) -> JoinedGeneration:
         """Take over the new generation, unless the member has left while the request was in flight."""
         if self._status.state is not ClassicMemberState.PREPARING_REBALANCE:
             raise self._error(codes.UNKNOWN_MEMBER_ID, "the member left while it was joining")
@@ -175,7 +175,7 @@ class JoinGroup:
             members=tuple(response.members),
         )
 
-    def _refused(self, response: JoinGroupResponse, sent: Generation) -> KclientError:
+    def _handle_error(self, response: JoinGroupResponse, sent: Generation) -> KclientError:
         """Apply an error code to the status; return the error for `RejoinPolicy`."""
         code = response.error_code
         unchanged = self._status.generation == sent
@@ -222,7 +222,7 @@ class SyncGroup:
         )
         response = await self._coordinator.request(SyncGroupResponse, form)
         if response.error_code != codes.NONE:
-            raise self._refused(response.error_code, generation)
+            raise self._handle_error(response.error_code, generation)
         if (response.protocol_type or PROTOCOL_TYPE) != PROTOCOL_TYPE:
             raise self._error(
                 codes.INCONSISTENT_GROUP_PROTOCOL, f"the group is of type {response.protocol_type}"
@@ -253,7 +253,7 @@ class SyncGroup:
         if status.generation != generation or status.state is not ClassicMemberState.COMPLETING_REBALANCE:
             raise self._error(codes.ILLEGAL_GENERATION, "the membership ended while the group was syncing")
 
-    def _refused(self, code: int, sent: Generation) -> KclientError:
+    def _handle_error(self, code: int, sent: Generation) -> KclientError:
         name = codes.error(code).name
         unchanged = self._status.generation == sent
         if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION) and unchanged:
@@ -280,7 +280,7 @@ class RebalanceLoop:
         handler: RebalanceHandler,
         assignors: Sequence[Assignor],
         status: MemberStatus,
-        wanted: SubscriptionTracker,
+        subscription: SubscriptionTracker,
         rejoin_policy: RejoinPolicy,
         heartbeats: HeartbeatTask,
         metrics: CoordinatorMetrics,
@@ -291,7 +291,7 @@ class RebalanceLoop:
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._cooperative = common_protocol(assignors) == COOPERATIVE
         self._status = status
-        self._subscription = wanted
+        self._subscription = subscription
         self._rejoin_policy = rejoin_policy
         self._metrics = metrics
         self._instance_id = config.group_instance_id
@@ -306,7 +306,7 @@ class RebalanceLoop:
         """Run the loop, until cancelled."""
         while True:
             try:
-                await self._subscribed()
+                await self._wait_for_subscription()
                 if self._status.generation.lost and self._handler.owned():
                     # Other members may own the partitions already: give them up before looking for a coordinator.
                     await self._prepare()
@@ -315,14 +315,14 @@ class RebalanceLoop:
                 joined = await self._join_group()
                 assignment = await self._sync_group(joined)
                 await self._complete(joined.generation, assignment)
-                await self._rejoin_needed()
+                await self._wait_for_rejoin()
             except KclientError as exc:
                 if code_of(exc) != codes.MEMBER_ID_REQUIRED:
                     self._metrics.rebalance_failed()
                     self._status.request_rejoin(f"rebalance failed due to {exc.text}")
                 await self._rejoin_policy.recover(exc)
 
-    async def _subscribed(self) -> None:
+    async def _wait_for_subscription(self) -> None:
         """Wait for a subscription. A fenced instance waits until it has left."""
         while self._subscription.topics is None or self._rejoin_policy.fenced is not None:
             await self._status.changed.wait(self._status.changed.count)
@@ -359,7 +359,7 @@ class RebalanceLoop:
 
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
         """Install the assignment, unless the subscription has changed and no longer matches it."""
-        await self._require_possible(assignment)
+        await self._require_in_metadata(assignment)
         if not self._subscription.accept(assignment):
             self._throttled.warning(
                 "mismatch",
@@ -375,16 +375,16 @@ class RebalanceLoop:
         self._rejoin_policy.succeeded()
         self._log("taking over the assignment")
         protocol = generation.protocol or ""
-        gave_up = await self._handler.on_join_complete(
+        revoked = await self._handler.on_join_complete(
             protocol,
             assignment.partitions,
             generation,
             lambda: self._call_on_assignment(protocol, assignment, generation),
         )
-        if gave_up:
+        if revoked:
             self._status.request_rejoin("need to revoke partitions and re-join")
 
-    async def _require_possible(self, assignment: Assignment) -> None:
+    async def _require_in_metadata(self, assignment: Assignment) -> None:
         """Raise for an assignment that metadata contradicts, after one update of metadata."""
         assigned, metadata = partitions_by_topic(assignment.partitions), self._cluster.metadata
         if assignment_problem(assigned, metadata) is None:
@@ -393,7 +393,7 @@ class RebalanceLoop:
         if (why := assignment_problem(assigned, metadata)) is not None:
             raise invalid_assignment(self._coordinator.group_id, why)
 
-    async def _rejoin_needed(self) -> None:
+    async def _wait_for_rejoin(self) -> None:
         """Wait until a rejoin is requested, the subscription changes, or the topics of the leader's plan change."""
         status, metadata = self._status, self._cluster.metadata
         while True:

@@ -151,7 +151,7 @@ class RejoinPolicy:
         self.fenced: KclientError | None = None
         self._group_id = group_id
         self._backoff = backoff
-        self._kept: KclientError | None = None
+        self._pending_error: KclientError | None = None
         self._at_once = 0
 
     def keep(self, error: KclientError) -> None:
@@ -159,13 +159,13 @@ class RejoinPolicy:
         logger.warning("group %s: %s", self._group_id, error.text)
         if code_of(error) == codes.FENCED_INSTANCE_ID:
             self.fenced = error
-        elif self._kept is None:
-            self._kept = error
+        elif self._pending_error is None:
+            self._pending_error = error
 
     def take(self) -> KclientError | None:
         """Return the error that the next poll raises, if any."""
-        kept, self._kept = self._kept, None
-        return kept if self.fenced is None else copy.copy(self.fenced)
+        pending, self._pending_error = self._pending_error, None
+        return pending if self.fenced is None else copy.copy(self.fenced)
 
     def check_fence(self) -> None:
         """Raise the error of a fenced instance, if another consumer uses our instance id."""
@@ -180,7 +180,7 @@ class RejoinPolicy:
     def forget(self) -> None:
         """Forget all failures: the consumer has left the group."""
         self.succeeded()
-        self.fenced = self._kept = None
+        self.fenced = self._pending_error = None
 
     async def pause(self) -> None:
         """Wait for the backoff, which grows with each call."""

@@ -260,7 +260,7 @@ class ConsumerHeartbeatTask:
                 await self._run_once(seen)
             except KclientError as exc:
                 self._report_error(exc)
-                self._failed(exc.text)
+                self._retry(exc.text)
 
     async def _run_once(self, seen: int) -> None:
         """End the membership if the poll timer has expired; else send a heartbeat if one is due; else wait."""
@@ -303,7 +303,7 @@ class ConsumerHeartbeatTask:
                 return
             if not exc.retriable:
                 raise
-            self._failed(exc.text)
+            self._retry(exc.text)
         else:
             self._metrics.heartbeat_answered(began)
             self._handle_response(response)
@@ -318,7 +318,7 @@ class ConsumerHeartbeatTask:
             self.sent_join = True
             return self._requests.join(status.member_id, JOIN_EPOCH, subscription)
         if status.state is ConsumerMemberState.ACKNOWLEDGING:
-            status.enter(
+            status.transition_to(
                 ConsumerMemberState.STABLE if self._assignments.settled else ConsumerMemberState.RECONCILING
             )
         self.owned_unanswered = self.owned_unanswered or self._requests.includes_owned(owned)
@@ -335,14 +335,14 @@ class ConsumerHeartbeatTask:
                 self._accept(response)
             case HeartbeatAction.FIND_COORDINATOR:
                 self._coordinator.mark_unknown(reason)
-                self._failed(reason, at_once=True)
+                self._retry(reason, at_once=True)
             case HeartbeatAction.RETRY:
-                self._failed(reason)
+                self._retry(reason)
             case HeartbeatAction.RAISE_ON_POLL:
                 self._report_error(heartbeat_error(code, self._coordinator.group_id, response.error_message))
-                self._failed(reason)
+                self._retry(reason)
             case HeartbeatAction.REJOIN:
-                self._failed(reason, at_once=True)
+                self._retry(reason, at_once=True)
                 self._status.end(ConsumerMemberState.FENCED, f"heartbeat answered {codes.error(code).name}")
             case HeartbeatAction.FATAL:
                 self._end_for_good(heartbeat_error(code, self._coordinator.group_id, response.error_message))
@@ -351,7 +351,7 @@ class ConsumerHeartbeatTask:
         """Take over epoch and assignment of an answer."""
         if response.member_epoch < JOIN_EPOCH:
             # KAFKA-19335: a leave epoch in the answer belongs to an earlier membership under this member id.
-            self._failed("the answer has the epoch of a member that leaves")
+            self._retry("the answer has the epoch of a member that leaves")
             return
         status = self._status
         self._backoff.reset()
@@ -360,20 +360,20 @@ class ConsumerHeartbeatTask:
         self._interval = max(response.heartbeat_interval_ms / 1000, self._shortest_interval)
         self._due = sent + self._interval
         status.epoch = response.member_epoch
-        status.heard += 1
+        status.epochs_received += 1
         self.owned_unanswered = False
         if status.in_group:
             changed = self._assignments.update_target(response.assignment)
             if not self._assignments.settled and (changed or status.state is ConsumerMemberState.JOINING):
-                status.enter(ConsumerMemberState.RECONCILING)
+                status.transition_to(ConsumerMemberState.RECONCILING)
             elif self._assignments.settled and status.state in (
                 ConsumerMemberState.JOINING,
                 ConsumerMemberState.RECONCILING,
             ):
-                status.enter(ConsumerMemberState.STABLE)
+                status.transition_to(ConsumerMemberState.STABLE)
         status.changed.notify()
 
-    def _failed(self, why: str, *, at_once: bool = False) -> None:
+    def _retry(self, why: str, *, at_once: bool = False) -> None:
         """Send a full heartbeat after a backoff: the coordinator may not have received the last one.
 
         `at_once`: without a backoff, but only for the first failure in a row.

@@ -100,21 +100,21 @@ class ReconciliationLoop:
         self._assignments = assignments
         self._heartbeats = heartbeats
         self._metrics = metrics
-        self._refused_epoch = 0  # local epoch of an assignment that metadata contradicts
+        self._contradicted_epoch = 0  # local epoch of an assignment that metadata contradicts
 
     async def run(self) -> None:
         """Run the loop, until cancelled."""
         while True:
-            await self._subscribed()
+            await self._wait_for_subscription()
             self._heartbeats.begin()
-            self._status.enter(ConsumerMemberState.JOINING)
+            self._status.transition_to(ConsumerMemberState.JOINING)
             while self._status.in_group:
                 step = await self._next_step()
                 if step is not None:
                     await self._reconcile(step)
             await self._lose_partitions()
 
-    async def _subscribed(self) -> None:
+    async def _wait_for_subscription(self) -> None:
         """Wait for a subscription; in FATAL, wait forever."""
         status = self._status
         while status.subscription is None or status.state is ConsumerMemberState.FATAL:
@@ -129,20 +129,20 @@ class ReconciliationLoop:
             if status.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unanswered:
                 self._keep_fresh()
                 step = self._assignments.next_step(metadata.topic_name)
-                if step is not None and self._is_possible(step):
+                if step is not None and self._is_in_metadata(step):
                     return step
                 asked_for = self._request_topic_names(asked_for)
             await wait_any((status.changed, seen), (metadata.changed, seen_metadata))
         return None
 
-    def _is_possible(self, step: ReconciliationStep) -> bool:
+    def _is_in_metadata(self, step: ReconciliationStep) -> bool:
         """Whether metadata agrees with the assignment; if not, request an update and wait for it."""
-        assigned = {step.names[one]: numbers for one, numbers in step.owned.partitions.items()}
+        assigned = {step.names[topic_id]: numbers for topic_id, numbers in step.owned.partitions.items()}
         why = assignment_problem(assigned, self._cluster.metadata)
         if why is None:
             return True
-        if self._refused_epoch != step.owned.local_epoch:
-            self._refused_epoch = step.owned.local_epoch
+        if self._contradicted_epoch != step.owned.local_epoch:
+            self._contradicted_epoch = step.owned.local_epoch
             logger.warning("%s", invalid_assignment(self._coordinator.group_id, why).text)
         self._cluster.request_update(
             "the assignment has a partition that metadata does not have", reset_backoff=False
@@ -183,7 +183,7 @@ class ReconciliationLoop:
         if status.in_group:
             self._assignments.mark_reconciled(step)
             if status.state is ConsumerMemberState.RECONCILING:
-                status.enter(ConsumerMemberState.ACKNOWLEDGING)
+                status.transition_to(ConsumerMemberState.ACKNOWLEDGING)
 
     async def _lose_partitions(self) -> None:
         """Run on_partitions_lost. A member that was fenced or did not poll in time joins again after it."""
@@ -231,7 +231,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         )
         self._loop_task: asyncio.Task[None] | None = None
         self._throttled = ThrottledLogger(logger)
-        self._kept: KclientError | None = None
+        self._pending_error: KclientError | None = None
 
     # --- status
 
@@ -272,8 +272,8 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         """
         if self._status.fatal is not None and not self._assignments.owned.partitions:
             return copy.copy(self._status.fatal)
-        kept, self._kept = self._kept, None
-        return kept
+        error, self._pending_error = self._pending_error, None
+        return error
 
     def request_rejoin(self, reason: str) -> None:
         """Log a warning: members cannot request a rebalance in this protocol."""
@@ -284,7 +284,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
     async def prepare_leaving(self) -> None:
         """Stop reconciling; stay a member while the partitions are revoked."""
         if self._status.in_group:
-            self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
+            self._status.transition_to(ConsumerMemberState.PREPARE_LEAVING)
         if self._loop_task is not None and self._loop_task is not asyncio.current_task():
             self._loop_task.cancel()
             await asyncio.wait({self._loop_task})
@@ -296,14 +296,14 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         """
         await self.prepare_leaving()
         status = self._status
-        status.subscription, self._kept = None, None
+        status.subscription, self._pending_error = None, None
         self._cluster.set_topic_ids(())
         if status.state is not ConsumerMemberState.PREPARE_LEAVING:
             return
         logger.info("group %s: leaving: %s", self._coordinator.group_id, reason)
-        status.enter(ConsumerMemberState.LEAVING)
+        status.transition_to(ConsumerMemberState.LEAVING)
         status.epoch = JOIN_EPOCH
-        status.enter(ConsumerMemberState.UNSUBSCRIBED)
+        status.transition_to(ConsumerMemberState.UNSUBSCRIBED)
         self._assignments.forget()
         await self._send_leave(leave, timeout)
 
@@ -333,7 +333,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
             instance_id,
             by_epoch=True,
             joined=status.joined,
-            heard=status.heard,
+            epochs_received=status.epochs_received,
         )
 
     def commit_refused(self, code: int, sent: Identity) -> KclientError:
@@ -355,14 +355,14 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         """Keep an error for the next poll, and wake up a poll that waits; the first one wins."""
         fault, group_id = (error.kc_code, getattr(error, "code", None)), self._coordinator.group_id
         self._throttled.warning(fault, self._status.now(), "group %s: %s", group_id, error.text)
-        self._kept = self._kept or error
+        self._pending_error = self._pending_error or error
         self._status.changed.notify()
 
     async def _poll_expired(self) -> None:
         """Leave after max.poll.interval.ms without a poll; the next poll joins again."""
         reason = self._log_poll_expired()
-        self._status.enter(ConsumerMemberState.PREPARE_LEAVING)
-        self._status.enter(ConsumerMemberState.LEAVING)
+        self._status.transition_to(ConsumerMemberState.PREPARE_LEAVING)
+        self._status.transition_to(ConsumerMemberState.LEAVING)
         self._status.end(ConsumerMemberState.STALE, reason)
         await self._send_leave(None, self._config.request_timeout_ms / 1000)
 

@@ -138,7 +138,7 @@ class ConsumerMemberStatus:
     epoch: int = JOIN_EPOCH
     since: float = 0.0  # when the state was entered
     joined: int = 0  # number of memberships so far
-    heard: int = 0  # number of answers with an epoch
+    epochs_received: int = 0  # number of answers with an epoch
     ended: str = ""  # why the last membership ended, "" if none has
     fatal: KclientError | None = None  # the error of FATAL
     subscription: ConsumerSubscription | None = None  # None: not subscribed
@@ -170,7 +170,7 @@ class ConsumerMemberStatus:
         """Epoch and member id; `Generation()` while the coordinator has given no epoch."""
         return Generation(self.epoch, self.member_id) if self.member else Generation()
 
-    def enter(self, state: ConsumerMemberState) -> None:
+    def transition_to(self, state: ConsumerMemberState) -> None:
         """Enter a state. Raises InternalError if the table does not allow it."""
         if self.state not in PREDECESSORS[state]:
             raise InternalError(f"A member that is {self.state.value} cannot become {state.value}.")
@@ -185,4 +185,4 @@ class ConsumerMemberStatus:
         """End the membership; its partitions are lost. `state` is FENCED, STALE or FATAL."""
         self.epoch = JOIN_EPOCH
         self.ended = why
-        self.enter(state)
+        self.transition_to(state)

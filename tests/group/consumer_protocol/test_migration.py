@@ -12,7 +12,7 @@ import pytest
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CommitFailedError
-from tests.group.consumer_protocol.members import member, numbers, on_a_cluster, polled_until
+from tests.group.consumer_protocol.embedded_members import member, numbers, on_a_cluster, polled_until
 
 CLASSIC: dict[str, Any] = {
     "group_protocol": "classic",

@@ -11,7 +11,7 @@ from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ListenerError
 from kclient.group.consumer_protocol.state import ConsumerMemberState
-from tests.group.consumer_protocol.members import (
+from tests.group.consumer_protocol.embedded_members import (
     Diary,
     heartbeats,
     member,

@@ -128,7 +128,7 @@ def member_id_ignored(patch: Patch) -> None:
             return self._error(response.error_code)
         return before(self, response, sent)  # type: ignore[no-any-return]
 
-    before = patch.put(JoinGroup, "_refused", refused)
+    before = patch.put(JoinGroup, "_handle_error", refused)
 
 
 @mutant("M-58", "I-09", seed=3)

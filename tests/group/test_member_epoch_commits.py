@@ -11,8 +11,8 @@ import pytest
 from kclient.errors import BrokerError, CommitFailedError, VersionError
 from kclient.group.membership import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
-from tests.group.committing import F0, F1, Asking, committing, play, read, stored
-from tests.group.harness import scripted
+from tests.group.offset_requests import F0, F1, Asking, committing, play, read, stored
+from tests.group.scripted_group import scripted
 from tests.scenarios.support import reached
 from tests.scripted_broker import On, ScriptedBroker
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from tests.group.consumer_protocol.members import (
+from tests.group.consumer_protocol.embedded_members import (
     Diary,
     heartbeats,
     member,

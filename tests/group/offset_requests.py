@@ -26,7 +26,7 @@ from kclient.group.offset_commit import OffsetCommitter
 from kclient.group.offset_fetch import CommittedOffsets
 from kclient.types import TopicPartition
 from tests.default_responses import topic_id
-from tests.group.harness import GROUP, coordinating
+from tests.group.scripted_group import GROUP, coordinating
 from tests.scripted_broker import ScriptedBroker
 
 F0, F1, P0 = TopicPartition("flights", 0), TopicPartition("flights", 1), TopicPartition("planes", 0)

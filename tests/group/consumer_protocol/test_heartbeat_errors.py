@@ -1,27 +1,24 @@
-"""What can happen to a member: refusals of every kind, silence, a late application, doubles, and brokers too old."""
+"""Error codes and lost answers, evictions, static members, and leaving, on an embedded cluster."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
-from kclient import AsyncConsumer, KclientError, OffsetAndMetadata, SubscriptionPattern, TopicPartition
+from kclient import AsyncConsumer, KclientError, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import (
     BrokerError,
     CommitFailedError,
     GroupAuthorizationError,
     TopicAuthorizationError,
-    UsageError,
     VersionError,
 )
 from kclient.group.consumer_protocol.state import ConsumerMemberState
-from tests.group.consumer_protocol.members import (
+from tests.group.consumer_protocol.embedded_members import (
     Diary,
     heartbeats,
     member,
@@ -338,153 +335,6 @@ def test_a_second_consumer_with_the_same_instance_id_is_told_so_and_the_first_go
                 assert error.name == "UNRELEASED_INSTANCE_ID"
             await quiet(first)
             assert heartbeats(cluster, first)[-1].member_epoch > 0
-
-    on_a_cluster(scene)
-
-
-# --- patterns, and brokers that are too old
-
-
-@pytest.mark.spec("A-14", "B.17.2", "B.17.3")
-def test_a_pattern_goes_to_the_broker_as_text_and_topics_that_appear_come_by_themselves() -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        async with member(cluster) as consumer:
-            await consumer.subscribe(pattern=SubscriptionPattern("[tu].*"))
-            await quiet(consumer)
-            assert heartbeats(cluster)[0].subscribed_topic_regex == "[tu].*"
-            assert heartbeats(cluster)[0].subscribed_topic_names == []
-            assert "'[tu].*'" in (await consumer.explain(ask=False)).consumer
-            cluster.create_topic("u1", partitions=1)
-            cluster.create_topic("v1", partitions=1)
-            cluster.clock.advance(11)
-            await polled_until(lambda: len(consumer.assignment()) == 5, consumer)
-            assert {tp.topic for tp in consumer.assignment()} == {"t", "u1"}
-
-    on_a_cluster(scene)
-
-
-@pytest.mark.spec("B.5.1", "A-14")
-def test_with_a_pattern_of_the_brokers_metadata_is_asked_by_the_ids_of_what_is_assigned() -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        cluster.create_topic("other", partitions=1)
-        async with member(cluster) as consumer:
-            await consumer.subscribe(pattern=SubscriptionPattern("t"))
-            await quiet(consumer)
-            asked = [seen.request.topics for seen in cluster.requests if seen.api == "Metadata"]
-            by_id = [[(one.topic_id, one.name) for one in topics] for topics in asked]
-            assert by_id[0] == []
-            assert by_id[-1] == [(cluster.state.topics["t"].topic_id, None)]
-            assert list(consumer._core.cluster.metadata.topics) == ["t"]
-            cluster.produce("t", [b"x"], partition=3)
-            async with asyncio.timeout(10):
-                while not await consumer.poll(0.1):
-                    pass
-            await consumer.unsubscribe()
-            await consumer.subscribe(["other"])
-            await polled_until(lambda: numbers(consumer) == {0}, consumer)
-
-    on_a_cluster(scene)
-
-
-@pytest.mark.spec("A-14", "B.17.4")
-def test_a_pattern_that_the_broker_cannot_read_is_fatal() -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        async with member(cluster) as consumer:
-            await consumer.subscribe(pattern=SubscriptionPattern("(?=t"))
-            error = await raised_by_poll(consumer)
-            assert isinstance(error, BrokerError)
-            assert error.name == "INVALID_REGULAR_EXPRESSION"
-
-    on_a_cluster(scene)
-
-
-@pytest.mark.spec("B.2")
-def test_a_pattern_for_brokers_needs_the_consumer_protocol() -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        async with member(cluster, group_protocol="classic") as consumer:
-            with pytest.raises(UsageError, match="SubscriptionPattern"):
-                await consumer.subscribe(pattern=SubscriptionPattern("t"))
-        async with member(cluster, group_protocol="auto") as consumer:
-            await consumer.subscribe(pattern=SubscriptionPattern("t"))
-            assert isinstance(await raised_by_poll(consumer), UsageError)
-
-    on_a_cluster(scene, release="3.9")
-
-
-@pytest.mark.spec("A-14", "B.17.4")
-@pytest.mark.parametrize("release", ["2.8", "3.9"])
-def test_brokers_that_are_too_old_are_named_as_the_reason(release: str) -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        async with member(cluster, "t") as consumer:
-            error = await raised_by_poll(consumer)
-            assert isinstance(error, VersionError)
-            assert "group_protocol='consumer' needs Apache Kafka 4.0" in error.text
-
-    on_a_cluster(scene, release=release)
-
-
-@pytest.mark.spec("B.1")
-@pytest.mark.parametrize(
-    ("release", "protocol"),
-    [("2.8", "classic"), ("3.9", "classic"), ("4.0", "consumer"), ("4.3", "consumer")],
-)
-def test_auto_speaks_what_the_cluster_allows_and_says_so_once(
-    release: str, protocol: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        async with member(cluster, "t", group_protocol="auto", session_timeout_ms=20_000) as consumer:
-            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            await consumer.unsubscribe()
-            await consumer.subscribe(["t"])
-            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            spoken = {seen.api for seen in cluster.requests}
-            assert (API in spoken) is (protocol == "consumer")
-            assert ("JoinGroup" in spoken) is (protocol == "classic")
-
-    with caplog.at_level(logging.INFO, "kclient.group"):
-        on_a_cluster(scene, release=release)
-    said = [record for record in caplog.records if "group protocol: " in record.getMessage()]
-    (sentence,) = (record.getMessage() for record in said)
-    assert f"the {protocol} group protocol" in sentence
-
-
-@pytest.mark.spec("B.1")
-def test_auto_falls_back_where_brokers_are_told_not_to_speak_the_consumer_protocol(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        cluster.fail(API, "UNSUPPORTED_VERSION", times=None)
-        async with member(cluster, "t", group_protocol="auto") as consumer:
-            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            assert len(heartbeats(cluster)) == 1
-            await consumer.commit(OFFSETS)
-
-    with caplog.at_level(logging.INFO, "kclient.group"):
-        on_a_cluster(scene)
-    assert "using the classic group protocol: the coordinator refuses the consumer protocol" in caplog.text
-
-
-@pytest.mark.spec("B.1")
-def test_who_subscribed_anew_before_the_fall_back_is_not_disturbed_by_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def scene(cluster: EmbeddedCluster) -> None:
-        cluster.fail(API, "UNSUPPORTED_VERSION", times=None)
-        async with member(cluster, "t", group_protocol="auto", session_timeout_ms=20_000) as consumer:
-            await consumer.poll(0)
-            late: list[Coroutine[Any, Any, None]] = []
-            with monkeypatch.context() as patch:
-                flows = type(consumer._core.tasks)
-                patch.setattr(flows, "spawn", lambda self, name, work: late.append(work))
-                await polled_until(lambda: late, consumer)
-            await consumer.unsubscribe()
-            await consumer.subscribe(["t"])
-            await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            joined = consumer._core.group.membership
-            await late[0]
-            assert consumer._core.group.membership is joined
-            await polled_until(lambda: any(seen.api == "Heartbeat" for seen in cluster.requests), consumer)
-        assert [seen.api for seen in cluster.requests].count("LeaveGroup") == 1
 
     on_a_cluster(scene)
 

@@ -10,7 +10,7 @@ from kclient.generated.consumer_group_describe_response import ConsumerGroupDesc
 from kclient.generated.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
 from kclient.generated.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from kclient.group.describe import GroupDescription, describe_group
-from tests.group.harness import GROUP, coordinating, scripted
+from tests.group.scripted_group import GROUP, coordinating, scripted
 from tests.scripted_broker import On, ScriptedBroker
 
 NOBODY = On("ConsumerGroupDescribeRequest", ConsumerGroupDescribeResponse(groups=[]))

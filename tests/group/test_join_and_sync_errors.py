@@ -13,7 +13,7 @@ from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.membership import Identity
 from kclient.types import TopicPartition
-from tests.group.harness import (
+from tests.group.scripted_group import (
     GROUP,
     F,
     Running,
