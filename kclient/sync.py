@@ -58,8 +58,8 @@ class Consumer:
     `listener`, plain functions, are called in rebalances. Nothing is sent before the first call that needs a broker.
 
     An offset is committed only after the record was returned and the application asked for the next one, committed
-    explicitly, or closed cleanly. What was in hand is not committed by a close while an exception is handled, nor by
-    one in another thread than the one that reads.
+    explicitly, or closed cleanly. A close does not commit the last record or batch while an exception is handled, nor
+    if another thread than the one that reads calls it.
 
     Every call raises ClosedError after `close()`, UsedAfterForkError in a forked process, and ConcurrentUseError while
     another thread is inside. Calls that wait take a `timeout` in seconds (None: default_api_timeout_ms); they raise
@@ -80,7 +80,7 @@ class Consumer:
         self._thread: LoopThread | None = None
         self._inside: dict[str, threading.Thread] = {}  # "thread": the one that is inside
         self._processing = ThreadProcessing()
-        self._depth = 0  # its calls, one within the other
+        self._depth = 0  # of nested calls: a listener may call the consumer
         self._listeners: Listeners = Listeners()
         self._inner = OnLoop(
             *topics,
@@ -105,36 +105,36 @@ class Consumer:
         pattern: re.Pattern[str] | SubscriptionPattern | str | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Follow topics, or every topic whose whole name matches `pattern`; replaces the subscription before it.
+        """Subscribe to topics, or to every topic whose whole name matches `pattern`, in place of the last subscription.
 
         A SubscriptionPattern is resolved by the brokers, if group_protocol is consumer. The assignment changes with the
-        next rebalance. No topics and no pattern is `unsubscribe()`. Raises ArgumentError for a blank name, UsageError
-        beside `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
+        next rebalance. No topics and no pattern is `unsubscribe()`. Raise ArgumentError for a blank name, UsageError
+        after `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
         """
         lent = self._lent(listener)
         self._run(lambda: self._inner.subscribe(topics, pattern=pattern, listener=lent))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, chosen by hand, with or without a group; no partitions is `unsubscribe()`.
+        """Assign partitions manually, with or without a group. No partitions is `unsubscribe()`.
 
-        Partitions that stay keep their positions. Raises ArgumentError, and UsageError beside `subscribe`.
+        Partitions that stay keep their positions. Raise ArgumentError, and UsageError after `subscribe`.
         """
         self._run(lambda: self._inner.assign(partitions))
 
     def unsubscribe(self) -> None:
         """Leave the group, call the listener, and stop reading. Nothing is auto-committed.
 
-        What the listener or another task subscribes to meanwhile stays.
+        A subscription that the listener or another task makes meanwhile stays.
         """
         clean = not self._processing.raising()
         self._run(lambda: self._inner.end_subscription(clean=clean))
 
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are assigned now."""
+        """Return the assigned partitions."""
         return self._run(self._inner.assignment)
 
     def subscription(self) -> tuple[str, ...]:
-        """The topics that are followed; of a pattern, those that match now.
+        """Return the subscribed topics; for a pattern, those that match now.
 
         Empty for a manual assignment, and for a SubscriptionPattern, which only the brokers resolve.
         """
@@ -143,21 +143,21 @@ class Consumer:
     # --- records
 
     def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
-        """The next records, at most `max_records` (default max_poll_records); none when `timeout` seconds passed.
+        """Return the next records, at most `max_records` (default max_poll_records); none after `timeout` seconds.
 
-        Rebalances, listeners, commit callbacks and automatic commits happen inside this call, and errors of the work
-        in the background are raised by it: one at a time, and nothing is lost by them. It may return early and empty
-        where only positions moved. Raises UsageError without a subscription, ConcurrentUseError beside another poll,
-        DecodeError and CorruptDataError where a record cannot be read (the position stays on it), NoOffsetError,
-        OffsetOutOfRangeError, LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
+        Rebalances, listeners, commit callbacks and automatic commits happen inside this call. It also raises errors of
+        background tasks, one at a time; they lose no records. It may return early without records if only positions
+        moved. Raise UsageError without a subscription, ConcurrentUseError during another poll, DecodeError and
+        CorruptDataError if a record cannot be read (the position stays on it), NoOffsetError, OffsetOutOfRangeError,
+        LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
         """
         records: Records[Any, Any] = self._run(lambda: self._inner.poll(timeout, max_records))
         self._processing.taken()
-        self._inner.received = True  # from here to the caller's next line no signal is looked at
+        self._inner.received = True  # no signal handler runs between here and the caller's next line
         return records
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
-        """Records one by one, until the consumer is closed; see `AsyncConsumer.__aiter__`."""
+        """Iterate over records until the consumer is closed; see `AsyncConsumer.__aiter__`."""
         self._run(self._inner.assignment)
         return self._records()
 
@@ -176,11 +176,11 @@ class Consumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Store offsets for the group: those after all returned records, or the given ones.
+        """Commit offsets for the group: those after all returned records, or the given ones.
 
         An offset is that of the next record to consume: the last processed one + 1.
 
-        Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
+        Retriable errors are retried. Raise CommitFailedError (`reason`, `uncommitted`), BrokerError,
         AuthorizationError, ArgumentError, UnknownTopicError for a partition that its topic does not have.
         """
         self._run(lambda: self._inner.commit(offsets, timeout))
@@ -190,65 +190,65 @@ class Consumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """As `commit`, without waiting and without a second try.
+        """Commit as `commit` does, without waiting and without retries.
 
         `callback(offsets, error)` runs inside a later poll, commit, unsubscribe or close, in the order of the commits;
-        `error` is None if the offsets are stored. Raises CommitFailedError when 10,000 commits wait already.
+        `error` is None if the offsets are stored. Raise CommitFailedError when 10,000 commits wait.
         """
         self._run(lambda: self._inner.commit_async(offsets, callback))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has stored for each partition, None where nothing is."""
+        """Return the committed offset of each partition, None if there is none."""
         return self._run(lambda: self._inner.committed(partitions, timeout))
 
     # --- positions
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """The offset of the next record to be handed out, waited for. Raises NotAssignedError."""
+        """Return the offset of the next record to consume; wait until it is known. Raise NotAssignedError."""
         return self._run(lambda: self._inner.position(partition, timeout))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset."""
+        """Seek to an offset. Raise NotAssignedError, ArgumentError for a negative offset."""
         self._run(lambda: self._inner.seek(partition, offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Go to the first offset of these, or of all assigned partitions. Raises NotAssignedError."""
+        """Seek to the first offset of these, or of all assigned partitions. Raise NotAssignedError."""
         self._run(lambda: self._inner.seek_to_beginning(partitions))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Seek to the end of these, or of all assigned partitions. Raises NotAssignedError."""
+        """Seek to the end of these, or of all assigned partitions. Raise NotAssignedError."""
         self._run(lambda: self._inner.seek_to_end(partitions))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these until `resume`. Raises NotAssignedError."""
+        """Return no records of these partitions until `resume`. Raise NotAssignedError."""
         self._run(lambda: self._inner.pause(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Undo `pause`. Raises NotAssignedError."""
+        """Undo `pause`. Raise NotAssignedError."""
         self._run(lambda: self._inner.resume(partitions))
 
     def paused(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are paused."""
+        """Return the paused partitions."""
         return self._run(self._inner.paused)
 
-    # --- questions to the cluster
+    # --- lookups
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset at or after each time; None where no record is that new. With timeout 0 all are None.
+        """Return the first offset at or after each time, None if no record is that new. With timeout 0 all are None.
 
-        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raises ArgumentError for others, for numbers
-        that look like seconds too.
+        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raise ArgumentError for others, and for
+        numbers that look like seconds.
         """
         return self._run(lambda: self._inner.offsets_for_times(times, timeout))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         return self._run(lambda: self._inner.beginning_offsets(partitions, timeout))
 
     def end_offsets(
@@ -256,87 +256,87 @@ class Consumer:
     ) -> dict[TopicPartition, int]:
         """Return the end of each partition: the offset after the last record that `isolation_level` lets through.
 
-        High watermark, or last stable offset with read_committed. With timeout 0 nothing is waited for: an empty dict.
-        A partition that does not exist is waited for: DeadlineError names it. Raises TopicAuthorizationError.
+        High watermark, or last stable offset with read_committed. With timeout 0 the dict is empty. The call waits
+        for a partition that does not exist, and DeadlineError names it. Raise TopicAuthorizationError.
         """
         return self._run(lambda: self._inner.end_offsets(partitions, timeout))
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
-        """The partitions of a topic, none if it does not exist. Raises TopicAuthorizationError."""
+        """Return the partitions of a topic, none if it does not exist. Raise TopicAuthorizationError."""
         return self._run(lambda: self._inner.partitions_for(topic, timeout))
 
     def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """Every topic that this client may see, with its partitions."""
+        """Return every topic that this client may see, with its partitions."""
         return self._run(lambda: self._inner.list_topics(timeout))
 
     def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
-        """The brokers that are up, by the ids that `PartitionInfo` names: host, port and rack."""
+        """Return the live brokers by id: host, port and rack."""
         return self._run(lambda: self._inner.brokers(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError.
+        """Return the number of records from the position to the end, None until it is known. Raise NotAssignedError.
 
-        The end is the high watermark, or the last stable offset with read_committed. Where it is not known, it is
-        requested in the background.
+        The end is the high watermark, or the last stable offset with read_committed. An unknown end is requested in
+        the background.
         """
         return self._run(lambda: self._inner.current_lag(partition))
 
     def explain(self, *, ask: bool = True, timeout: float = 5.0) -> Explanation:
-        """Why nothing arrives: for each assigned partition one sentence, and one for the consumer; `str()` is a table.
+        """Explain why no records arrive: a sentence for each partition, and one for the consumer. `str()` is a table.
 
             paused · at the end · waiting for committed offset, reset, validation or a leader · backing off, how long
             · a Fetch in flight, how long · held by an open transaction, whose · buffer full · ready for the next poll
             · stuck on a record until a seek · the next poll raises what
 
-        Looks at what is known and changes nothing. Only partitions that an open transaction holds are asked for, one
-        Fetch to the leader of each, which takes `timeout` seconds at most; with `ask=False` nothing at all is sent.
-        A broker that does not answer is part of the sentence and no error.
+        Changes nothing. Sends one Fetch for each partition that an open transaction holds back, to find its producer,
+        and waits at most `timeout` seconds for the answers; with `ask=False` nothing is sent. A broker that does not
+        answer is reported in the sentence, not raised.
         """
         return self._run(lambda: self._inner.explain(ask=ask, timeout=timeout))
 
     # --- the group, and the consumer itself
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group."""
+        """Return group id, generation, member id and instance id."""
         return self._run(self._inner.group_metadata)
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Have the group rebalance at the next poll. `reason` goes to the broker's log.
+        """Trigger a rebalance with the next poll. `reason` appears in the broker's log.
 
         No effect with `assign`, nor with the consumer protocol, where the brokers decide.
         """
         self._run(lambda: self._inner.enforce_rebalance(reason))
 
     def wakeup(self) -> None:
-        """End the call that waits now, or the next one, with WakeupError. From any thread.
+        """Interrupt the waiting call, or the next one, with WakeupError. From any thread.
 
-        `close` and `unsubscribe`, with what listeners and callbacks call inside of them, are not interrupted.
+        `close` and `unsubscribe` are not interrupted, nor calls that listeners and callbacks make inside them.
         """
         self._inner.wakeup()
 
     def metrics(self) -> MetricValues:
-        """Every metric with its value now, under the names that Java's consumer uses; see docs/metrics.md.
+        """Return every metric with its current value, under the names of the Java consumer; see docs/metrics.md.
 
             consumer.metrics().value("records-lag", topic="orders", partition=0)
 
-        Times are milliseconds where the name does not say otherwise. NaN stands where nothing was measured lately.
+        Times are milliseconds unless the name says otherwise. A metric without a recent measurement is NaN.
         """
         return self._run(self._inner.metrics)
 
     def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
-        """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
+        """Commit (with automatic commits), leave the group, and close all connections.
 
-        While an exception is handled, or where the task that took the records was cancelled, failed, or has not come
-        back for more, only what was released is committed: docs/services.md.
+        The last record or batch is left out while an exception is handled, or if the task that took it was cancelled,
+        failed, or has not asked for more records: docs/services.md.
 
-        Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A member that is joining
-        leaves even without time, which takes a second at most; so does the end of a close that is cancelled. A second
-        close waits for the first, as long as its own timeout. Raises ListenerError at the end, and UsageError on
-        another event loop than that of the first call, or when that loop has ended.
+        Takes at most `timeout` seconds, and less if every broker refuses connections. A member that is joining leaves
+        in any case, which takes at most a second; so does the end of a close that is cancelled. A second close waits
+        for the first, for its own timeout. Raise ListenerError at the end, and UsageError on another event loop than
+        that of the first call, or when that loop has ended.
 
-        A static member (group_instance_id) keeps its place in the group until its session times out, so that a
-        restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`
-        gives the place up in either case, `leave=False` keeps it (KIP-1092). Leaving a with-block is `leave=None`.
+        A static member (group_instance_id) stays in the group until its session times out, so that a restart causes no
+        rebalance; a dynamic member leaves, so that others get its partitions at once. `leave=True` leaves in either
+        case, `leave=False` stays (KIP-1092). Leaving a with-block is `leave=None`.
         """
         self._inner.check_process()
         if not self._inner.closed:
@@ -351,7 +351,7 @@ class Consumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._inner.in_its_process:
-            return  # a forked child is leaving; the parent's consumer is none of its business
+            return  # a forked child exits the block; the consumer belongs to the parent
         self._inner.check_process()
         if not self._inner.closed:
             clean = error is None and not self._processing.interrupted()
@@ -367,7 +367,7 @@ class Consumer:
         self._inner.__reduce_ex__(protocol)
 
     def _lent(self, listener: RebalanceListener | None) -> RebalanceListener | None:
-        """A listener for the session. Raises ArgumentError for what is none, ConfigError for coroutine methods."""
+        """Return the listener for the core. Raise ArgumentError unless it is one, ConfigError for coroutine methods."""
         if listener is None:
             return None
         _refuse_coroutines("The listener's", coroutine_methods(checked_listener(listener)))
@@ -382,10 +382,10 @@ class Consumer:
     def _run(self, function: Callable[[], T]) -> T: ...
 
     def _run(self, function: Callable[[], Any]) -> Any:
-        """Do one call on the loop; the last one, close, lets the loop thread go."""
+        """Run one call on the loop thread, and leave that thread after close()."""
         self._inner.check_process()
         caller = threading.current_thread()
-        inside = self._inside.setdefault("thread", caller)  # one step: of two threads only one gets in
+        inside = self._inside.setdefault("thread", caller)  # atomic: only one of two threads enters
         if inside is not caller:
             raise ConcurrentUseError(
                 f"Thread {caller.name} called a consumer that thread {inside.name} is inside. A consumer is not shared "
@@ -414,24 +414,24 @@ class Consumer:
 
 
 class ThreadProcessing:
-    """Whether the records that a thread took are processed; see `kclient.consumer.delivered`."""
+    """Whether the thread that took the delivered records has processed them; see `kclient.consumer.delivered`."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
         self._handled: BaseException | None = None
 
     def taken(self) -> None:
-        """The running thread takes records. An exception that it handles already says nothing about them."""
+        """Note that this thread takes records. An exception that it is handling has nothing to do with them."""
         self._thread = threading.current_thread()
         self._handled = sys.exception()
 
     def interrupted(self) -> bool:
-        """Whether they may be half processed, judged in the thread that closes."""
+        """Return whether they may be half processed. Call it in the thread that closes."""
         elsewhere = self._thread is not None and self._thread is not threading.current_thread()
         return elsewhere or self.raising()
 
     def raising(self) -> bool:
-        """Whether an exception is being handled that was not yet when they were taken."""
+        """Return whether an exception is being handled that was not when they were taken."""
         return exception_since(self._handled)
 
 

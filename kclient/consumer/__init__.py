@@ -1,4 +1,4 @@
-"""AsyncConsumer: the public calls, and what stands between them and the flows."""
+"""AsyncConsumer: the public calls, and the parts of one consumer that they use."""
 
 from __future__ import annotations
 

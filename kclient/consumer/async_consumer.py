@@ -73,15 +73,15 @@ class AsyncConsumer:
 
     `topics` are subscribed to, which needs `group_id`. Settings are Kafka's own keys in snake_case, as keyword
     arguments, as a mapping (`config=`, dotted names too), or from a Java properties file (`properties=`):
-    `kclient.load(settings).explain()` lists them all, docs/configuration.md explains kclient's own. `listener` is told
-    about rebalances. Nothing is sent before the first call that needs a broker.
+    `kclient.load(settings).explain()` lists them all, docs/configuration.md explains kclient's own. `listener` is
+    called in rebalances. Nothing is sent before the first call that needs a broker.
 
     Calls that may wait for a broker or a listener are awaited, `assign` and `subscribe` among them; seeking, pausing,
     `commit_async`, `wakeup` and what only looks are plain calls.
 
     An offset is committed only after the record was returned and the application asked for the next one, committed
-    explicitly, or closed cleanly. What was in hand is not committed by a close while an exception is handled, nor where
-    the task that iterates was cancelled.
+    explicitly, or closed cleanly. A close does not commit the last record or batch while an exception is handled, nor
+    if the task that iterates was cancelled.
 
     Every call raises ClosedError after `close()` and UsedAfterForkError in a forked process. Calls that wait take a
     `timeout` in seconds (None: default_api_timeout_ms); they raise DeadlineError when it passes, WakeupError after
@@ -163,11 +163,11 @@ class AsyncConsumer:
         pattern: re.Pattern[str] | SubscriptionPattern | str | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Follow topics, or every topic whose whole name matches `pattern`; replaces the subscription before it.
+        """Subscribe to topics, or to every topic whose whole name matches `pattern`, in place of the last subscription.
 
         A SubscriptionPattern is resolved by the brokers, if group_protocol is consumer. The assignment changes with the
-        next rebalance. No topics and no pattern is `unsubscribe()`. Raises ArgumentError for a blank name, UsageError
-        beside `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
+        next rebalance. No topics and no pattern is `unsubscribe()`. Raise ArgumentError for a blank name, UsageError
+        after `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
         """
         core = self._open()
         checked_listener(listener)
@@ -189,9 +189,9 @@ class AsyncConsumer:
         core.follow_subscription()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, chosen by hand, with or without a group; no partitions is `unsubscribe()`.
+        """Assign partitions manually, with or without a group. No partitions is `unsubscribe()`.
 
-        Partitions that stay keep their positions. Raises ArgumentError, and UsageError beside `subscribe`.
+        Partitions that stay keep their positions. Raise ArgumentError, and UsageError after `subscribe`.
         """
         core = self._open()
         chosen = checked_partitions(partitions)
@@ -207,16 +207,16 @@ class AsyncConsumer:
     async def unsubscribe(self) -> None:
         """Leave the group, call the listener, and stop reading. Nothing is auto-committed.
 
-        What the listener or another task subscribes to meanwhile stays.
+        A subscription that the listener or another task makes meanwhile stays.
         """
         await close.unsubscribe(self._open(), clean=not self._processing.raising())
 
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are assigned now."""
+        """Return the assigned partitions."""
         return self._open().positions.assigned()
 
     def subscription(self) -> tuple[str, ...]:
-        """The topics that are followed; of a pattern, those that match now.
+        """Return the subscribed topics; for a pattern, those that match now.
 
         Empty for a manual assignment, and for a SubscriptionPattern, which only the brokers resolve.
         """
@@ -228,13 +228,13 @@ class AsyncConsumer:
     def poll(
         self, timeout: float = 1.0, max_records: int | None = None
     ) -> Coroutine[Any, Any, Records[Any, Any]]:
-        """The next records, at most `max_records` (default max_poll_records); none when `timeout` seconds passed.
+        """Return the next records, at most `max_records` (default max_poll_records); none after `timeout` seconds.
 
-        Rebalances, listeners, commit callbacks and automatic commits happen inside this call, and errors of the work
-        in the background are raised by it: one at a time, and nothing is lost by them. It may return early and empty
-        where only positions moved. Raises UsageError without a subscription, ConcurrentUseError beside another poll,
-        DecodeError and CorruptDataError where a record cannot be read (the position stays on it), NoOffsetError,
-        OffsetOutOfRangeError, LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
+        Rebalances, listeners, commit callbacks and automatic commits happen inside this call. It also raises errors of
+        background tasks, one at a time; they lose no records. It may return early without records if only positions
+        moved. Raise UsageError without a subscription, ConcurrentUseError during another poll, DecodeError and
+        CorruptDataError if a record cannot be read (the position stays on it), NoOffsetError, OffsetOutOfRangeError,
+        LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
         """
         return self._poll(timeout, max_records, asking_task())
 
@@ -248,16 +248,16 @@ class AsyncConsumer:
         return records
 
     def __aiter__(self) -> Self:
-        """Records one by one, until the consumer is closed; `max_poll_records` are fetched at a time.
+        """Iterate over records until the consumer is closed; each poll returns up to `max_poll_records`.
 
-        Asking for the next record releases the one before. A later loop continues after it.
+        A record is committable when the next one is requested. A later loop continues after it.
         """
         self._open()
         self._processing.taken()
         return self
 
     async def __anext__(self) -> Record[Any, Any]:
-        """The next record. Raises what `poll` raises."""
+        """Return the next record. Raise what `poll` raises."""
         while not self.closed:
             record = self._core.delivered.next()
             if record is not None:
@@ -272,11 +272,11 @@ class AsyncConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Store offsets for the group: those after all returned records, or the given ones.
+        """Commit offsets for the group: those after all returned records, or the given ones.
 
         An offset is that of the next record to consume: the last processed one + 1.
 
-        Tried again until it is done or cannot be. Raises CommitFailedError (`reason`, `uncommitted`), BrokerError,
+        Retriable errors are retried. Raise CommitFailedError (`reason`, `uncommitted`), BrokerError,
         AuthorizationError, ArgumentError, UnknownTopicError for a partition that its topic does not have.
         """
         core = self._open()
@@ -294,10 +294,10 @@ class AsyncConsumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """As `commit`, without waiting and without a second try.
+        """Commit as `commit` does, without waiting and without retries.
 
         `callback(offsets, error)` runs inside a later poll, commit, unsubscribe or close, in the order of the commits;
-        `error` is None if the offsets are stored. Raises CommitFailedError when 10,000 commits wait already.
+        `error` is None if the offsets are stored. Raise CommitFailedError when 10,000 commits wait.
         """
         core = self._open()
         chosen = core.consumed() if offsets is None else checked_offsets(offsets)
@@ -307,7 +307,7 @@ class AsyncConsumer:
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has stored for each partition, None where nothing is."""
+        """Return the committed offset of each partition, None if there is none."""
         core = self._open()
         committed = core.group.committed
         chosen = checked_partitions(partitions)
@@ -323,7 +323,7 @@ class AsyncConsumer:
     # --- positions
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """The offset of the next record to be handed out, waited for. Raises NotAssignedError."""
+        """Return the offset of the next record to consume; wait until it is known. Raise NotAssignedError."""
         core, seconds = self._open(), self._seconds(timeout)
         (tp,) = checked_partitions([partition])
         async with core.timeouts.limit(seconds, f"the position of {tp}"):
@@ -339,7 +339,7 @@ class AsyncConsumer:
                 await core.changed.wait(seen)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go to an offset. Raises NotAssignedError, ArgumentError for a negative offset."""
+        """Seek to an offset. Raise NotAssignedError, ArgumentError for a negative offset."""
         core = self._open()
         (tp,) = checked_partitions([partition])
         target = checked_offset(
@@ -353,46 +353,46 @@ class AsyncConsumer:
         core.buffer.drop([tp])
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Go to the first offset of these, or of all assigned partitions. Raises NotAssignedError."""
+        """Seek to the first offset of these, or of all assigned partitions. Raise NotAssignedError."""
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Seek to the end of these, or of all assigned partitions. Raises NotAssignedError."""
+        """Seek to the end of these, or of all assigned partitions. Raise NotAssignedError."""
         self._reset(partitions, LATEST)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these until `resume`. Raises NotAssignedError."""
+        """Return no records of these partitions until `resume`. Raise NotAssignedError."""
         core = self._open()
         for tp in _assigned(core, partitions):
             core.return_undelivered([tp])
             core.positions.pause(tp)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Undo `pause`. Raises NotAssignedError."""
+        """Undo `pause`. Raise NotAssignedError."""
         core = self._open()
         for tp in _assigned(core, partitions):
             core.positions.resume(tp)
 
     def paused(self) -> tuple[TopicPartition, ...]:
-        """The partitions that are paused."""
+        """Return the paused partitions."""
         return self._open().positions.paused()
 
-    # --- questions to the cluster
+    # --- lookups
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset at or after each time; None where no record is that new. With timeout 0 all are None.
+        """Return the first offset at or after each time, None if no record is that new. With timeout 0 all are None.
 
-        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raises ArgumentError for others, for numbers
-        that look like seconds too.
+        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raise ArgumentError for others, and for
+        numbers that look like seconds.
         """
         return await offset_lookup.offsets_for_times(self._open(), times, self._seconds(timeout))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each partition."""
+        """Return the first offset of each partition."""
         return await offset_lookup.beginning_offsets(self._open(), partitions, self._seconds(timeout))
 
     async def end_offsets(
@@ -400,41 +400,41 @@ class AsyncConsumer:
     ) -> dict[TopicPartition, int]:
         """Return the end of each partition: the offset after the last record that `isolation_level` lets through.
 
-        High watermark, or last stable offset with read_committed. With timeout 0 nothing is waited for: an empty dict.
-        A partition that does not exist is waited for: DeadlineError names it. Raises TopicAuthorizationError.
+        High watermark, or last stable offset with read_committed. With timeout 0 the dict is empty. The call waits
+        for a partition that does not exist, and DeadlineError names it. Raise TopicAuthorizationError.
         """
         return await offset_lookup.end_offsets(self._open(), partitions, self._seconds(timeout))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
-        """The partitions of a topic, none if it does not exist. Raises TopicAuthorizationError."""
+        """Return the partitions of a topic, none if it does not exist. Raise TopicAuthorizationError."""
         return await offset_lookup.partitions_for(self._open(), topic, self._seconds(timeout))
 
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """Every topic that this client may see, with its partitions."""
+        """Return every topic that this client may see, with its partitions."""
         return await offset_lookup.list_topics(self._open(), self._seconds(timeout))
 
     async def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
-        """The brokers that are up, by the ids that `PartitionInfo` names: host, port and rack."""
+        """Return the live brokers by id: host, port and rack."""
         return await offset_lookup.brokers(self._open(), self._seconds(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records between what was handed out and the end, None until the end is known. Raises NotAssignedError.
+        """Return the number of records from the position to the end, None until it is known. Raise NotAssignedError.
 
-        The end is the high watermark, or the last stable offset with read_committed. Where it is not known, it is
-        requested in the background.
+        The end is the high watermark, or the last stable offset with read_committed. An unknown end is requested in
+        the background.
         """
         return self._open().lag.current(partition)
 
     async def explain(self, *, ask: bool = True, timeout: float = 5.0) -> Explanation:
-        """Why nothing arrives: for each assigned partition one sentence, and one for the consumer; `str()` is a table.
+        """Explain why no records arrive: a sentence for each partition, and one for the consumer. `str()` is a table.
 
             paused · at the end · waiting for committed offset, reset, validation or a leader · backing off, how long
             · a Fetch in flight, how long · held by an open transaction, whose · buffer full · ready for the next poll
             · stuck on a record until a seek · the next poll raises what
 
-        Looks at what is known and changes nothing. Only partitions that an open transaction holds are asked for, one
-        Fetch to the leader of each, which takes `timeout` seconds at most; with `ask=False` nothing at all is sent.
-        A broker that does not answer is part of the sentence and no error.
+        Changes nothing. Sends one Fetch for each partition that an open transaction holds back, to find its producer,
+        and waits at most `timeout` seconds for the answers; with `ask=False` nothing is sent. A broker that does not
+        answer is reported in the sentence, not raised.
         """
         core = self._open()
         return await explain.explain(core, ask=ask, timeout=checked_timeout(timeout))
@@ -442,20 +442,20 @@ class AsyncConsumer:
     # --- the group, and the consumer itself
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group."""
+        """Return group id, generation, member id and instance id."""
         return self._open().group.metadata()
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Have the group rebalance at the next poll. `reason` goes to the broker's log.
+        """Trigger a rebalance with the next poll. `reason` appears in the broker's log.
 
         No effect with `assign`, nor with the consumer protocol, where the brokers decide.
         """
         self._open().group.request_rejoin(reason or "the application asked for it")
 
     def wakeup(self) -> None:
-        """End the call that waits now, or the next one, with WakeupError. From any thread.
+        """Interrupt the waiting call, or the next one, with WakeupError. From any thread.
 
-        `close` and `unsubscribe`, with what listeners and callbacks call inside of them, are not interrupted.
+        `close` and `unsubscribe` are not interrupted, nor calls that listeners and callbacks make inside them.
         """
         self._check_usable()
         if self._loop is None or self._loop.is_closed() or self._loop is running_loop():
@@ -464,28 +464,28 @@ class AsyncConsumer:
             self._loop.call_soon_threadsafe(self._core.timeouts.wakeup)
 
     def metrics(self) -> MetricValues:
-        """Every metric with its value now, under the names that Java's consumer uses; see docs/metrics.md.
+        """Return every metric with its current value, under the names of the Java consumer; see docs/metrics.md.
 
             consumer.metrics().value("records-lag", topic="orders", partition=0)
 
-        Times are milliseconds where the name does not say otherwise. NaN stands where nothing was measured lately.
+        Times are milliseconds unless the name says otherwise. A metric without a recent measurement is NaN.
         """
         return self._open().metrics.values()
 
     def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> Coroutine[Any, Any, None]:
-        """Commit what was released or is in hand (with automatic commits), leave the group, end everything.
+        """Commit (with automatic commits), leave the group, and close all connections.
 
-        While an exception is handled, or where the task that took the records was cancelled, failed, or has not come
-        back for more, only what was released is committed: docs/services.md.
+        The last record or batch is left out while an exception is handled, or if the task that took it was cancelled,
+        failed, or has not asked for more records: docs/services.md.
 
-        Takes at most `timeout` seconds; what every broker refuses is not waited for so long. A member that is joining
-        leaves even without time, which takes a second at most; so does the end of a close that is cancelled. A second
-        close waits for the first, as long as its own timeout. Raises ListenerError at the end, and UsageError on
-        another event loop than that of the first call, or when that loop has ended.
+        Takes at most `timeout` seconds, and less if every broker refuses connections. A member that is joining leaves
+        in any case, which takes at most a second; so does the end of a close that is cancelled. A second close waits
+        for the first, for its own timeout. Raise ListenerError at the end, and UsageError on another event loop than
+        that of the first call, or when that loop has ended.
 
-        A static member (group_instance_id) keeps its place in the group until its session times out, so that a
-        restart costs no rebalance; any other gives it up, so that others have its partitions at once. `leave=True`
-        gives the place up in either case, `leave=False` keeps it (KIP-1092). Leaving a with-block is `leave=None`.
+        A static member (group_instance_id) stays in the group until its session times out, so that a restart causes no
+        rebalance; a dynamic member leaves, so that others get its partitions at once. `leave=True` leaves in either
+        case, `leave=False` stays (KIP-1092). Leaving a with-block is `leave=None`.
         """
         # Decided in the calling task, which also has the records: `wait_for` before 3.12 runs the coroutine in another.
         return self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
@@ -494,13 +494,13 @@ class AsyncConsumer:
 
     @staticmethod
     async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
-        """Run a function of the user's."""
+        """Run a function of the user, and await its result if needed."""
         result = function(*args)
         return await result if inspect.isawaitable(result) else result
 
     @staticmethod
     async def _decode(task: DecodeTask) -> None:
-        """Decode in this task, and let others run at least every few milliseconds."""
+        """Decode in this task, and let other tasks run every few milliseconds."""
         done = False
         while not done:
             await asyncio.sleep(0)  # before each slice, so that polls which never wait let others run too
@@ -514,10 +514,10 @@ class AsyncConsumer:
         self.check_process()
         if self.closed:
             return
-        self._check_loop_lives()
+        self._check_loop_is_open()
         self._check_loop()
         if self._core.timeouts.closing:
-            await self._see_closed(timeout)
+            await self._wait_for_other_close(timeout)
             return
         try:
             with inside(self):
@@ -527,8 +527,8 @@ class AsyncConsumer:
             self._processing = TaskProcessing()  # lets go of the task, and with it of what it raised
             self._close_ended.notify()
 
-    async def _see_closed(self, timeout: float) -> None:
-        """Wait for a close that is under way, at most `timeout` seconds, unless that close waits for the caller."""
+    async def _wait_for_other_close(self, timeout: float) -> None:
+        """Wait for another close(), at most `timeout` seconds, unless it waits for this call."""
         group = self._core.group_or_none
         if any(map(is_inside, (self, self._polls, group and group.rebalance.invoker))):
             return
@@ -554,8 +554,8 @@ class AsyncConsumer:
                 "Make a consumer for each loop, or call it from the loop that called it first."
             )
 
-    def _check_loop_lives(self) -> None:
-        """Raise UsageError if nothing of this consumer can be ended properly any more; it counts as closed then."""
+    def _check_loop_is_open(self) -> None:
+        """Raise UsageError if the event loop has ended, so that the consumer cannot close; it counts as closed then."""
         if self._loop is not None and self._loop.is_closed():
             self.closed = True
             raise UsageError(
@@ -571,7 +571,7 @@ class AsyncConsumer:
 
     @property
     def in_its_process(self) -> bool:
-        """Whether this is the process that made the consumer, and no fork of it."""
+        """Whether this is the process that made the consumer, not a fork."""
         return os.getpid() == self._pid
 
     def check_process(self) -> None:
@@ -618,7 +618,7 @@ def _count(max_records: int | None, core: ConsumerCore) -> int:
 
 
 def warn_unclosed(consumer: object) -> None:
-    """The warning of a consumer that the garbage collector found."""
+    """Warn that a consumer was garbage-collected without close()."""
     warnings.warn(
         f"{type(consumer).__name__} was not closed: nothing more was committed, and its group waits until the session "
         "times out. Use a with block, or call close() in a finally.",
@@ -629,7 +629,7 @@ def warn_unclosed(consumer: object) -> None:
 
 
 def _abandon(loop: asyncio.AbstractEventLoop, core: ConsumerCore) -> None:
-    """End what runs for a consumer that was forgotten. Garbage is collected on any thread."""
+    """End the tasks of a consumer that was not closed. The garbage collector runs on any thread."""
 
     def begin() -> None:
         task = loop.create_task(close.abandon(core), name="kclient end")

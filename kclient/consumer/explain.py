@@ -1,13 +1,8 @@
-"""explain(): why nothing comes, in one sentence for each partition. Looks at what the flows have left, changes nothing.
+"""explain(): why no records arrive, one sentence for each partition and one for the consumer. Changes nothing.
 
-For every partition the questions are asked in the order in which data come to the user, backwards: may it be handed
-out, is something there, has it a position, is anybody asked. The first that has an answer gives the sentence.
-
-Only `ask` sends anything: one Fetch for each partition that an open transaction holds, to learn whose it is.
-
-What `explain()` gives back: one sentence for each assigned partition, and one for the consumer as a whole.
-
-Where a member stands in its group, in words.
+Each partition is checked from the application back to the broker, and the first check that applies gives the sentence:
+may poll() return its records, are records buffered, is its position known, is a Fetch in flight. With `ask`, one Fetch
+for each partition that an open transaction holds back finds the producer of that transaction.
 """
 
 from __future__ import annotations
@@ -56,7 +51,7 @@ QUESTIONS: Final[Mapping[FetchState, str]] = {
 
 
 async def explain(core: ConsumerCore, *, ask: bool, timeout: float) -> Explanation:
-    """One sentence for each assigned partition. Never raises because of a broker."""
+    """Return one sentence for each assigned partition. A broker's failure is not raised."""
     held = await _find_holders(core, timeout) if ask and core.running else {}
     consumed = core.consumed()
     sentences = {
@@ -222,7 +217,7 @@ def _at_the_end(core: ConsumerCore, tp: TopicPartition, state: PartitionState, h
 
 
 def _is_held(core: ConsumerCore, state: PartitionState) -> bool:
-    """Whether the position is the last stable offset, and the log continues after it."""
+    """Return whether the position is the last stable offset, and the log continues after it."""
     return (
         core.config.isolation_level == "read_committed"
         and state.position is not None
@@ -253,11 +248,11 @@ def _being_fetched(
     return f"about to be fetched from {node} at offset {offset}"
 
 
-# --- the one question --------------------------------------------------------------------------------
+# --- open transactions --------------------------------------------------------------------------------
 
 
 async def _find_holders(core: ConsumerCore, timeout: float) -> dict[TopicPartition, OpenTransaction | str]:
-    """Whose transactions hold partitions, as far as the leaders say in time."""
+    """Return the transaction that holds back each partition, as far as the leaders answer in time."""
     found: dict[TopicPartition, OpenTransaction | str] = {}
     try:
         async with asyncio.timeout(timeout):
@@ -286,7 +281,7 @@ async def _holder_of(core: ConsumerCore, tp: TopicPartition, state: PartitionSta
 
 @attrs.frozen(repr=False, eq=False)
 class Explanation(Mapping[TopicPartition, str]):
-    """Partition → why it delivers nothing now, or what the next poll will deliver. `str()` is a table.
+    """Partition → why no records arrive, or what the next poll will return. `str()` is a table.
 
     `consumer` says where the consumer as a whole stands: without an assignment it is the whole answer.
     """
@@ -313,7 +308,7 @@ class Explanation(Mapping[TopicPartition, str]):
 
 
 def say_membership(group: GroupConsumer, topics: str, now: float) -> str:
-    """One sentence. `now` is the loop's time."""
+    """Return one sentence about the membership. `now` is the loop's time."""
     membership = group.membership
     if membership is None:
         return f"not assigned: not in group {group.group_id} yet, wants {topics}"

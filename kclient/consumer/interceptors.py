@@ -5,9 +5,9 @@
     on_commit(offsets)     after offsets were stored, by whatever commit, inside the user's next or present call
     close()                when the consumer is closed
 
-What one raises is logged, and the chain goes on with the last good value: nothing is lost by an error. They
-run where the application's own code runs, never where heartbeats do. Dropping records is an interceptor's right, and
-then they count as handed out; making up others is not.
+An error of an interceptor is logged, and the chain continues with the last good value, so that no record is lost. They
+run where the application's own code runs, not where heartbeats do. An interceptor may drop records, which then count as
+consumed; it must not add any.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Interceptors:
         return records
 
     async def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Tell the chain of stored offsets."""
+        """Call on_commit of each interceptor with the committed offsets."""
         for number in range(len(self._chain)):
             await self._run(number, "on_commit", dict(offsets))
 
     async def close(self) -> None:
-        """Close the chain."""
+        """Close every interceptor."""
         for number in range(len(self._chain)):
             await self._run(number, "close")
 
@@ -87,7 +87,7 @@ class Interceptors:
             return None
 
     def _failed(self, number: int, method: str, error: Exception | None, what: str) -> None:
-        """Log it, but the same failure once in a while only."""
+        """Log a failure, throttled for repetitions."""
         name = f"{type(self._chain[number]).__name__}.{method}"
         text = "the interceptor's %s %s; the records go on without it"
         self._throttled.warning((number, method), self._now(), text, name, what, exc_info=error)
@@ -118,7 +118,7 @@ def _is_part_of(result: Records[Any, Any], given: Records[Any, Any]) -> bool:
 
 
 def coroutine_methods(chain: Iterable[Any]) -> list[str]:
-    """The names of those methods that are coroutine functions."""
+    """Return the names of the methods that are coroutine functions."""
     return [
         f"{type(item).__name__}.{name}"
         for item in chain

@@ -1,11 +1,10 @@
-"""The user's part in a rebalance: three methods, run inside the user's own poll, unsubscribe or close.
+"""Rebalance listeners: three methods that run inside the user's own poll, unsubscribe or close.
 
-A listener may commit, seek and pause. Plain and async methods both suit an AsyncConsumer.
+A listener may commit, seek and pause. With an AsyncConsumer its methods may be plain or async.
 
-RebalanceListenerInvoker calls the listener and then gives up the partitions.
-
-A partition goes after the listener's method has returned, whatever it raised, so a listener can still commit. One
-method runs at a time; a call that leaves the group meanwhile waits for it, unless the listener itself makes that call.
+RebalanceListenerInvoker calls the listener and then gives up the partitions, also if the listener raises; until then
+the listener can commit. One method runs at a time; a call that leaves the group waits for it, unless the listener makes
+that call itself.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ REVOKED = "on_partitions_revoked"
 LOST = "on_partitions_lost"
 METHODS: Final = (ASSIGNED, REVOKED, LOST)
 CallUser = Callable[..., Awaitable[Any]]
-"""Runs a function of the user's in the user's context and gives back its result, awaited where it is a coroutine."""
+"""Runs a user function in the user's context, awaits its result if needed, and returns it."""
 
 
 class RebalanceListener(Protocol):
@@ -46,13 +45,13 @@ class RebalanceListener(Protocol):
     """
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
-        """These partitions are new; their records come after this call. Empty where everything was there before."""
+        """These partitions are new; their records come after this call. Empty if nothing was added."""
         return None
 
     def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
-        """These partitions go to another member after this call: commit what is processed.
+        """These partitions are revoked after this call: commit what is processed.
 
-        All partitions before an eager rebalance, also if there are none; in a cooperative one only what goes.
+        All partitions in an eager rebalance, also if there are none; only the revoked ones in a cooperative rebalance.
         """
         return None
 
@@ -62,7 +61,7 @@ class RebalanceListener(Protocol):
 
 
 def coroutine_methods(listener: Any) -> list[str]:
-    """The names of those methods that are coroutine functions."""
+    """Return the names of the methods that are coroutine functions."""
     return [name for name in METHODS if inspect.iscoroutinefunction(getattr(listener, name, None))]
 
 
@@ -72,7 +71,7 @@ async def invoke_listener(
     partitions: tuple[TopicPartition, ...],
     call_user: CallUser,
 ) -> None:
-    """Call one method. What it raises becomes a ListenerError; a WakeupError passes."""
+    """Call one method. Raise ListenerError for its errors, except WakeupError."""
     method = getattr(listener, name, None)
     if method is None and name == LOST:
         method = getattr(listener, REVOKED, None)
@@ -101,7 +100,7 @@ States = dict[TopicPartition, PartitionState | None]
 
 
 class RebalanceListenerInvoker:
-    """The listener's methods, in the user's calls. `method` runs now, None if none does."""
+    """Calls the listener in the user's calls. `method` is the one that is running, or None."""
 
     def __init__(self, core: ConsumerCore) -> None:
         self._core = core
@@ -110,7 +109,7 @@ class RebalanceListenerInvoker:
         self._returned = ChangeSignal()
 
     async def assigned(self, added: Partitions) -> None:
-        """Call on_partitions_assigned; fetching starts when it has returned, for it may seek. Raises ListenerError."""
+        """Call on_partitions_assigned. Fetches begin when it returns, since it may seek. Raise ListenerError."""
         positions = self._core.positions
         positions.mark_pending_callback(added)
         try:
@@ -119,13 +118,13 @@ class RebalanceListenerInvoker:
             positions.clear_pending_callback(added)
 
     async def revoke(self, revoked: Partitions) -> None:
-        """Give these up. Raises ListenerError when that is done."""
+        """Call on_partitions_revoked and drop the partitions. Raise ListenerError at the end."""
         log.info("partitions revoked: %s", format_partitions(revoked), extra={"partitions": revoked})
         self._core.metrics.own.count("partitions-revoked-total", len(revoked))
         await self._give_up(REVOKED, revoked)
 
     async def lose(self, lost: Partitions) -> None:
-        """Call on_partitions_lost, if there are any: another member may own them already. Raises as `revoke`."""
+        """Call on_partitions_lost if any were lost, and drop them. Another member may own them. Raise ListenerError."""
         if not lost:
             return
         log.info(
@@ -140,7 +139,7 @@ class RebalanceListenerInvoker:
         await self._give_up(LOST, lost)
 
     async def wait_until_returned(self, deadline: float) -> None:
-        """Wait for a method that another call of the user's runs to return, or until the deadline."""
+        """Wait until a listener method that another call runs has returned, or until the deadline."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 while self.method is not None and not is_inside(self):
@@ -154,7 +153,7 @@ class RebalanceListenerInvoker:
         return tuple(tp for tp in self._core.positions.assigned() if tp not in told_of)
 
     def defer_lost(self) -> None:
-        """Leave on_partitions_lost to the next call: the call that leaves was cut short before the listener ran.
+        """Queue on_partitions_lost for the next call: the call that leaves was cut short before the listener ran.
 
         It runs before the callbacks of a later membership.
         """
@@ -175,7 +174,7 @@ class RebalanceListenerInvoker:
         return {tp: self._core.positions.find(tp) for tp in partitions}
 
     def _drop(self, given_up: States) -> None:
-        """Remove these from the assignment, but keep what was assigned again meanwhile."""
+        """Drop these partitions, except those that were assigned again meanwhile."""
         core = self._core
         core.set_assignment(tp for tp, state in core.positions.items() if given_up.get(tp) is not state)
 

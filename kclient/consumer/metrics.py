@@ -51,7 +51,7 @@ class ConsumerMetrics:
         self.own.records_skipped(jump.skipped, "truncation" if jump.strategy == TRUNCATED else "retention")
 
     def close(self) -> None:
-        """Tell the reporters that the consumer is closed."""
+        """Close the metric reporters."""
         self._registry.close()
 
     def _replica_of(self, tp: TopicPartition) -> int | None:

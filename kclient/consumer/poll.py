@@ -1,22 +1,22 @@
-"""poll(): look after what the flows have left, then hand out records or wait for news.
+"""poll(): run the steps that background tasks have left, then return records or wait for a change.
 
-in this order, once and then with all news until there are records or the timeout has passed
+The steps, in this order, repeated after every change until there are records or the timeout has passed:
 
-1  wakeup, close                 the call is not wanted any more; nothing below has begun
-2  poll timer, missing topics    a member that polls lives, whatever the steps below raise
-3  commit callbacks              in the order of their commits, before a listener that may ask what became of them
-4  join                          a subscribed consumer takes part in its group from its first poll on
+1  wakeup, close                 the call was interrupted before anything below has begun
+2  poll timer, missing topics    a member that polls stays in the group, even if a step below raises
+3  commit callbacks              in the order of their commits, before a listener that may need the results
+4  join                          a subscribed consumer joins its group with its first poll
 5  steps of a rebalance          automatic commit before the revocation, on_partitions_revoked, _lost, _assigned:
                                  the whole group waits for these
 6  automatic commit              if due, and of what is assigned now
-7  first positions               of new partitions are looked up from here on: what was committed before counts, in
-                                 on_partitions_assigned too
-8  errors                        one: the oldest that the user's code raised in 3 and 5, else the first that a flow
-                                 stored (group, metadata, positions, fetches, missing topics). Only now, so that an
-                                 error that comes again with every poll holds up neither callbacks nor the group.
-                                 A stored one waits while the rebalance needs more steps and there is time for them
-9  records                       what is at hand is decoded in the caller's context, positions move, interceptors
-                                 see it. Nothing is raised between moving the positions and returning the records
+7  first positions               the lookup of committed offsets for new partitions begins, after any commit in
+                                 on_partitions_assigned
+8  errors                        one error: the oldest that the user's code raised in 3 and 5, else the first that a
+                                 background task stored (group, metadata, positions, fetches, missing topics). Raised
+                                 only here, so that an error that every poll raises does not block callbacks or the
+                                 group. A stored error waits while a rebalance needs more steps and there is time
+9  records                       buffered records are decoded in the caller's context, positions move, interceptors
+                                 run. Nothing is raised between moving the positions and returning the records
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Poll:
         self._left = ChangeSignal()
 
     async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
-        """Records, or none when `timeout` (seconds) passed or only positions moved."""
+        """Return records, or none after `timeout` seconds or if only positions moved."""
         with self._alone(), inside(self):
             calls = self._core.metrics.calls
             calls.poll_started()
@@ -57,7 +57,7 @@ class Poll:
                 calls.poll_ended()
 
     async def wait_until_left(self, timeout: float) -> None:
-        """Wait for the task that is inside to come out, unless it waits for us: a listener or callback closes."""
+        """Wait until the polling task has left poll(), unless it waits for this call: a listener or callback closes."""
         if self._inside is not None and not is_inside(self):
             await wait_any((self._left, self._left.count), timeout=timeout)
 
@@ -70,8 +70,8 @@ class Poll:
             core.timeouts.check()
             self._check_open()
             if core.running or await self._started(deadline):
-                await self._attend()
-                self._check_open()  # a listener may have closed, or taken its time while another task did
+                await self._run_due_steps()
+                self._check_open()  # a listener, or another task during the listener, may have closed
                 self._raise_errors(deadline)
                 records = await self._deliver(max_records)
                 if records is not None:
@@ -79,12 +79,12 @@ class Poll:
             else:
                 core.positions.start_deferred_lookups()  # of a manual assignment, once a broker is reached
             if core.runtime.now() >= deadline:
-                await asyncio.sleep(0)  # a loop of poll(0) must let the flows work
+                await asyncio.sleep(0)  # a loop of poll(0) must let the background tasks run
                 return Records(keeps_errors=core.config.on_decode_error == "keep")
-            await self._wait_for_news(seen, deadline)
+            await self._wait_for_change(seen, deadline)
 
     def _begin(self) -> None:
-        """Another poll releases what was in hand; what iteration left over will be read again."""
+        """Make the last records committable, and move positions back to records that iteration has not handed out."""
         core = self._core
         if core.subscription.kind is SubscriptionKind.NONE:
             raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
@@ -108,8 +108,8 @@ class Poll:
                 raise
         return core.running
 
-    async def _attend(self) -> None:
-        """Steps 2 to 7 of the table. What the user's code raises must not keep the next step from its turn."""
+    async def _run_due_steps(self) -> None:
+        """Run steps 2 to 7 of the table. An error of the user's code does not stop the next step."""
         core = self._core
         if core.group_or_none is not None:
             core.group.poll_started()
@@ -124,18 +124,18 @@ class Poll:
         core.positions.start_deferred_lookups()
 
     async def _run(self, work: CallbackQueue) -> None:
-        """Run what is posted; keep what it raises until `_raise_errors`."""
+        """Run the queue, and keep its error for `_raise_errors`."""
         try:
             await work.run()
-        except Exception as exc:  # noqa: BLE001 – raised when every step has had its turn
+        except Exception as exc:  # noqa: BLE001 – raised after all steps
             self._errors.append(exc)
 
     def unraised_error(self) -> Exception | None:
-        """The oldest error of the user's code that no poll has raised yet, for close(), which no wakeup ends."""
+        """Return the oldest error of the user's code that no poll has raised. close() ignores WakeupError."""
         return next((exc for exc in self._errors if not isinstance(exc, WakeupError)), None)
 
     def _raise_errors(self, deadline: float) -> None:
-        """Raise one error: the oldest of the user's code, else the first that a flow has stored.
+        """Raise one error: the oldest of the user's code, else the first that a background task has stored.
 
         A stored error waits while a rebalance needs this poll, but never beyond the deadline: an application that logs
         the error and pauses would otherwise need a poll, and a pause, for every step of the rebalance.
@@ -150,7 +150,7 @@ class Poll:
         core.raise_stored()
 
     async def _deliver(self, max_records: int) -> Records[Any, Any] | None:
-        """Decode what is buffered; None where there is nothing, or where it was out of date."""
+        """Decode buffered records. Return None if there are none, or if they were out of date."""
         task = self._core.delivery.begin(max_records)
         if task is None:
             return None
@@ -163,7 +163,7 @@ class Poll:
         return records if records.chunks else None
 
     async def _hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
-        """Positions have moved: what cuts the interceptors short must not lose the records."""
+        """Run the interceptors. If they are interrupted, move the positions back: no record may be lost."""
         core = self._core
         core.delivered = delivered = DeliveredRecords(records, one_by_one=one_by_one)
         if core.interceptors:
@@ -175,7 +175,7 @@ class Poll:
             delivered.replace(records)
         return records
 
-    async def _wait_for_news(self, seen: int, deadline: float) -> None:
+    async def _wait_for_change(self, seen: int, deadline: float) -> None:
         core = self._core
         now = core.runtime.now()
         times = [deadline, now + core.config.max_poll_interval_ms / 3000]

@@ -25,7 +25,7 @@ def errors_first(patch: Patch) -> None:
         self._core.raise_stored()
         await before(self)
 
-    before = patch.put(Poll, "_attend", attend)
+    before = patch.put(Poll, "_run_due_steps", attend)
 
 
 @mutant("M-126", "I-07", look=scripts.early_commit)
