@@ -173,8 +173,8 @@ def _buffered(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> 
         return (
             f"the next poll() acts on {name} ({head.error_code}) of the fetch at offset {head.fetch_offset}"
         )
-    if head.failing:
-        return f"stuck at offset {head.next_offset} until you seek: {head.failure}"
+    if head.is_blocked:
+        return f"stuck at offset {head.next_offset} until you seek: {head.blocking_error}"
     if state.position is not None and head.next_offset != state.position.offset:
         return f"what is buffered is out of date and will be fetched again from {state.position.offset}"
     return f"ready: {_bytes_of(core, tp)} bytes from offset {head.next_offset} on wait for the next poll()"

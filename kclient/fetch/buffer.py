@@ -1,10 +1,15 @@
-"""What was fetched and not handed out yet: per partition a short queue, over all one count of bytes. Pure.
+"""Fetched data that polls have not returned yet: a short queue per partition, one memory budget for all. Pure.
 
-A queue stands in line in `ready` until somebody takes it out to hand out records, and is put back in front (more of it)
-or behind all others (others first). Queues that may not be handed out now, paused ones say, are parked: they keep their
-data and cost a poll nothing.
+    ready     partitions with data, in the order in which polls take them. A poll takes one out and puts it back: at the
+              front if it has more records for the next poll, at the end if others are first
+    parked    partitions that may not be returned now, for example paused ones; they keep their data, and polls do not
+              look at them until positions change
 
-Bytes count per frame: a frame stays in memory, and counts, until the last partition that came with it is drained.
+Memory counts per response, not per partition: all partitions of a response share its bytes, which are freed when the
+last of them is used up. For example a response of 100 kB with 90 kB of a-0 and 10 kB of a-1:
+
+    a-0 used up     100 kB still count: the memoryview of a-1 keeps the whole response alive
+    a-1 used up     0
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ NOTHING = memoryview(b"")
 
 @attrs.define(eq=False)
 class ResponseMemory:
-    """One answer in memory. It is freed as a whole, when the last partition that came with it was drained."""
+    """Memory of one response. `users`: buffered entries that share it; it is freed with the last one."""
 
     size_bytes: int
     sizes: AnswerSizes | None = None
@@ -49,9 +54,11 @@ class ResponseMemory:
 
 @attrs.define(eq=False)
 class CompletedFetch:
-    """An entry of the buffer. `position_version` is what the partition was when it was asked for.
+    """What one response contained for one partition: an entry of the buffer, bytes or an error code.
 
-    `failing` is set where the user was told of a broken batch or a failed deserializer, and has to act.
+    `position_version` is the version of the position when the request was built. `end_offset` is the offset after the
+    last whole batch, read from its header, so that the next fetch can begin there before anything is decoded.
+    `blocking_error` is the text of an error that a poll raised, of a bad batch or a deserializer, until the user seeks.
     """
 
     tp: TopicPartition
@@ -62,9 +69,13 @@ class CompletedFetch:
     end_offset: int | None = None
     aborted_transactions: Sequence[AbortedTransaction] | None = None
     error_code: int = 0
-    failing: bool = False
-    failure: str = ""  # what the user was told, while failing
+    blocking_error: str | None = None
     _reader: PartitionReader | None = None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a poll raised an error of this entry, so that the user has to act."""
+        return self.blocking_error is not None
 
     @property
     def next_offset(self) -> int:
@@ -78,20 +89,20 @@ class CompletedFetch:
 
     @property
     def expected_records(self) -> int:
-        """About how many records are left; compaction and transactions may leave fewer."""
+        """About how many records are left; fewer after compaction or with transactions."""
         return 1 if self.end_offset is None else max(1, self.end_offset - self.next_offset)
 
     @property
     def open_bytes(self) -> int:
-        """What a decompressed batch that is not used up takes in memory."""
+        """Bytes of memory of a decompressed batch that is not used up."""
         return 0 if self._reader is None else self._reader.open_bytes
 
     def close_batch(self) -> None:
-        """Free that memory. The next `take` decompresses the batch again, and goes on where this one stopped."""
+        """Free that memory. The next `take` decompresses the batch again, and continues where this one stopped."""
         self.fetch_offset, self._reader = self.next_offset, None
 
     def take(self, max_records: int, config: Config, max_unpacked_bytes: int = sys.maxsize) -> Chunk:
-        """The next records. Runs where decoding runs; raises what PartitionReader.take raises."""
+        """Return the next records. Raise what PartitionReader.take raises."""
         if self._reader is None:
             self._reader = PartitionReader(
                 *self.tp,
@@ -110,7 +121,7 @@ class CompletedFetch:
 
 
 def end_of(data: memoryview) -> int | None:
-    """The offset behind the last whole batch. None where only decoding can tell (formats 0 and 1, broken bytes)."""
+    """Return the offset after the last whole batch, None if only decoding shows it (formats 0 and 1, bad bytes)."""
     last, position, size = None, 0, len(data)
     while size - position > MAGIC_POSITION:
         length = _LENGTH.unpack_from(data, position + _LENGTH_POSITION)[0]
@@ -123,15 +134,15 @@ def end_of(data: memoryview) -> int | None:
     try:
         return next(read_batches(data[last:position])).next_offset
     except CorruptDataError:
-        return None  # the poll that comes to these bytes tells
+        return None  # the poll that reaches these bytes raises the error
 
 
 class FetchBuffer:
-    """`changed` tells that data or errors arrived, `room` that space for the next fetch came free."""
+    """Queues of all partitions. `changed` signals new data or errors, `space_freed` that a fetch may fit again."""
 
     def __init__(self) -> None:
         self.changed = ChangeSignal()
-        self.room = ChangeSignal()
+        self.space_freed = ChangeSignal()
         self.bytes_used = 0
         self._queues: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._ready: OrderedDict[TopicPartition, None] = OrderedDict()
@@ -139,17 +150,17 @@ class FetchBuffer:
         self._dirty: dict[TopicPartition, None] = {}
 
     def __len__(self) -> int:
-        """How many partitions have something buffered."""
+        """Return how many partitions have something buffered."""
         return len(self._queues)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions that have something buffered."""
+        """Return the partitions that have something buffered."""
         return tuple(self._queues)
 
     # --- in --------------------------------------------------------------------------------------
 
     def add(self, fetches: Sequence[CompletedFetch]) -> None:
-        """Append what one answer brought, each to its partition."""
+        """Append the entries of one response to the queues of their partitions."""
         for fetch in fetches:
             if not fetch.frame.users:
                 self.bytes_used += fetch.frame.size_bytes
@@ -167,7 +178,7 @@ class FetchBuffer:
     # --- out -------------------------------------------------------------------------------------
 
     def take_ready(self) -> CompletedFetch | None:
-        """The head of the partition that is first in line, which leaves the line until it is put back or parked."""
+        """Take the first partition out of the ready queue and return its first entry."""
         while self._ready:
             queue = self._queues.get(self._ready.popitem(last=False)[0])
             if queue:
@@ -175,30 +186,30 @@ class FetchBuffer:
         return None
 
     def put_back(self, tp: TopicPartition, *, in_front: bool) -> None:
-        """Let a partition stand in line again, if it still has something."""
+        """Return a partition to the ready queue if it still has something."""
         self.mark_dirty(tp)
         if tp in self._queues:
             self._ready[tp] = None
             self._ready.move_to_end(tp, last=not in_front)
 
-    def set_failing(self, fetch: CompletedFetch, failure: str = "") -> None:
-        """The user was told that this head cannot be drained: it waits behind all others, and nobody waits for it."""
-        fetch.failing, fetch.failure = True, failure
+    def block(self, fetch: CompletedFetch, error: str) -> None:
+        """Move an entry whose error was raised to the end. Requests to its node need not wait for it any more."""
+        fetch.blocking_error = error
         self.put_back(fetch.tp, in_front=False)
-        self.room.notify()
+        self.space_freed.notify()
 
     def park(self, tp: TopicPartition) -> None:
-        """Keep a partition out of the line until `unpark`."""
+        """Keep a partition out of the ready queue until `unpark`."""
         self._parked[tp] = None
 
     def unpark(self) -> None:
-        """Let all parked partitions stand in line again."""
+        """Return all parked partitions to the end of the ready queue."""
         parked, self._parked = self._parked, {}
         for tp in parked:
             self.put_back(tp, in_front=False)
 
     def remove_head(self, fetch: CompletedFetch) -> None:
-        """Forget an entry that was used up."""
+        """Remove an entry that was used up."""
         queue = self._queues.get(fetch.tp)
         if queue and queue[0] is fetch:
             queue.popleft()
@@ -208,32 +219,32 @@ class FetchBuffer:
             self._release([fetch])
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget everything of these partitions."""
+        """Remove everything of these partitions."""
         for tp in partitions:
             self.mark_dirty(tp)
             self._parked.pop(tp, None)
             self._release(self._queues.pop(tp, ()))
 
     def retain(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget everything of all other partitions."""
+        """Remove everything of all other partitions."""
         kept = set(partitions)
         self.drop([tp for tp in self._queues if tp not in kept])
 
     # --- what is next to be fetched of it may have changed -----------------------------------------
 
     def mark_dirty(self, tp: TopicPartition) -> None:
-        """Have the next plan look at this partition again."""
+        """Have the next fetch of this partition planned again."""
         self._dirty[tp] = None
 
     def take_dirty(self) -> Iterable[TopicPartition]:
-        """What was dirty since the last call, each once."""
+        """Return the partitions marked dirty since the last call."""
         dirty, self._dirty = self._dirty, {}
         return dirty
 
     # --- questions -------------------------------------------------------------------------------
 
     def queue(self, tp: TopicPartition) -> Sequence[CompletedFetch]:
-        """What is buffered of a partition, oldest first."""
+        """Return what is buffered of a partition, oldest first."""
         return self._queues.get(tp, ())
 
     def _release(self, fetches: Iterable[CompletedFetch]) -> None:
@@ -243,14 +254,22 @@ class FetchBuffer:
                 self.bytes_used -= fetch.frame.size_bytes
                 if fetch.frame.sizes is not None:
                     fetch.frame.sizes.done()
-        self.room.notify()
+        self.space_freed.notify()
 
 
 SMALLEST_FETCH_BYTES = 65_536
 
 
 class MemoryBudget:
-    """`buffer_memory_bytes`, shared by all nodes."""
+    """Divide `buffer_memory_bytes` between buffered responses and requests in flight.
+
+    A request reserves what its response may contain, and passes it to the broker as max_bytes. The broker may exceed it
+    by one batch (KIP-74), and so may the buffer: a record larger than the whole budget passes when nothing else is
+    buffered or in flight. For example with 64 MB for 4 nodes, 10 MB buffered, 20 MB reserved, fetch_max_bytes 50 MB:
+
+        a node's share 64 / 4 = 16 MB     available 64 − 10 − 20 = 34 MB     granted 16 MB
+        with 60 MB buffered instead       available < 64 kB                  None: wait for polls
+    """
 
     def __init__(self, buffer: FetchBuffer, config: Config) -> None:
         self._buffer = buffer
@@ -258,7 +277,7 @@ class MemoryBudget:
         self.reserved_bytes = 0
 
     def grant(self, partitions: int, nodes: int) -> int | None:
-        """How many bytes a request for so many partitions may ask for, with so many nodes in use; None: not now."""
+        """Return max_bytes of a request for so many partitions while so many nodes are used; None: not now."""
         config = self._config
         most = min(config.fetch_max_bytes, partitions * config.max_partition_fetch_bytes)
         share = max(1, config.buffer_memory_bytes // max(1, nodes))
@@ -271,22 +290,22 @@ class MemoryBudget:
         return min(wanted, available)
 
     def reserve(self, count: int) -> None:
-        """An answer of up to so many bytes is on its way."""
+        """Reserve memory for a response of up to so many bytes."""
         self.reserved_bytes += count
 
     def release(self, count: int) -> None:
-        """It came, or will not come."""
+        """Release it: the response came, or will not come."""
         self.reserved_bytes -= count
 
-    def make_room(self, positions: Positions) -> None:
-        """What waits for the user, paused or broken, must not starve others: if nothing else is there, drop some."""
+    def make_space(self, positions: Positions) -> None:
+        """Drop one partition if everything buffered is paused or blocked, so that this does not starve the others."""
         buffer = self._buffer
         fetchable = {tp: positions.is_fetchable(tp) for tp in buffer.partitions()}
-        if any(may and not buffer.queue(tp)[0].failing for tp, may in fetchable.items()):
+        if any(may and not buffer.queue(tp)[0].is_blocked for tp, may in fetchable.items()):
             return
         if fetchable:
-            first = min(fetchable, key=fetchable.__getitem__)  # the paused before the broken
+            first = min(fetchable, key=fetchable.__getitem__)  # False first: paused before blocked
             logger.debug(
-                "The buffer is full of data that nobody may have now; %s will be fetched again", first
+                "The buffer is full of paused and blocked partitions; %s will be fetched again", first
             )
             buffer.drop([first])

@@ -1,11 +1,26 @@
-"""Handing out records: three steps, so that the middle one may run in another thread than the loop.
+"""From the buffer to the records that poll() returns, in three steps: the second may run in another thread.
 
-    begin     on the loop: takes partitions out of the line that are fetchable and whose data begin at the position
-    decode    anywhere: CRC, decompression, deserializers; ends with the first failure (`DecodeTask`)
-    finish    on the loop: looks at each partition again, moves positions, returns Records
+    begin     on the loop: takes fetchable partitions whose data begin at the position out of the ready queue
+    decode    any thread: CRC, decompression, deserializers; ends at the first error (`DecodeTask`)
+    finish    on the loop: checks each partition again, moves positions, returns Records
 
-Positions move in `finish` and nowhere else. An error met after records were taken waits for the next poll; the records
-are handed out first. A partition whose error was told waits behind all others: one bad record stops nobody else.
+Only `finish` moves positions. Between `begin` and `finish` a seek, a pause or a revocation can come: the position
+decides again which decoded records count. For example max_records 5, a-0 holds offsets 10 to 12, a-1 20 to 29:
+
+    begin     a-0 at 10, a-1 at 20
+    decode    a-0: 10 11 12      a-1: 20 21
+    seek      a-0 to 0                             while decoding
+    finish    a-0 is at 0, not at 10: dropped      a-1 moves to 22, returns 20 21
+
+Errors, and where each is kept:
+
+    the broker's error code for a partition     CompletedFetch.error_code       `begin` raises it or resets the position
+    what ended the decoding                     DecodeTask.decode_error, with   `finish` raises it if there is no record
+                                                the entry in error_entry        to return, else a later poll meets it
+    a damaged batch, met for the first time     _refetched                      fetched again, not raised: a bit may
+                                                                                have flipped on the way
+    raised, and the user has not moved on yet   CompletedFetch.blocking_error   the partition waits after all others, so
+                                                                                one bad record does not stop them
 """
 
 from __future__ import annotations
@@ -36,13 +51,13 @@ if TYPE_CHECKING:
 
 logger = get_logger("kclient.fetch")
 
-QUICK_PIECE: Final = 64  # records that are only cut out of their batch take a fraction of a millisecond
+FIRST_PIECE: Final = 64  # records; without a deserializer they take a fraction of a millisecond
 GROWTH: Final = 8
 
 
 @attrs.frozen
 class DecodedChunk:
-    """Records of one entry, from `start_offset` on."""
+    """Decoded records of one entry of the buffer, from `start_offset` on."""
 
     fetch: CompletedFetch
     start_offset: int
@@ -50,45 +65,48 @@ class DecodedChunk:
 
 
 class DecodeTask:
-    """`picked` was taken out of the buffer's line. After `decode`, `taken` holds the records in order, `failure` what
-    ended them early and `failed` the entry that it belongs to. `runs_user_code`: there is a deserializer to call.
+    """The decoding for one poll.
+
+    `picked`: the entries of the buffer to decode. After `decode`, `decoded` contains the records in order,
+    `decode_error` the error that ended the decoding early and `error_entry` its entry. `runs_user_code`: there is a
+    deserializer to call.
     """
 
     def __init__(self, picked: Sequence[CompletedFetch], max_records: int, config: Config) -> None:
         self.picked = picked
-        self.taken: list[DecodedChunk] = []
-        self.failure: KclientError | None = None
-        self.failed: CompletedFetch | None = None
+        self.decoded: list[DecodedChunk] = []
+        self.decode_error: KclientError | None = None
+        self.error_entry: CompletedFetch | None = None
         self._to_do = deque(picked)
         self._wanted = max_records
         self._config = config
         self.runs_user_code = config.key_deserializer is not None or config.value_deserializer is not None
         self._unpacked_bytes_left = config.buffer_memory_bytes
-        self._piece = 1 if self.runs_user_code else QUICK_PIECE
+        self._piece = 1 if self.runs_user_code else FIRST_PIECE
 
     def decode(self, budget_seconds: float | None = None) -> bool:
-        """Decode up to the wanted number of records; True when done. Any thread, one at a time.
+        """Decode up to `max_records` records. Return True when done. Any thread may call this, one at a time.
 
-        Fewer where their batches take `buffer_memory_bytes` decompressed: the next poll opens the next one.
+        Decode fewer if their batches take `buffer_memory_bytes` decompressed: the next poll opens the next batch.
 
-        With a budget it returns False when that time is over, so that a caller in the loop can let others run. What is
-        not an error of kclient (KeyboardInterrupt) passes through; the task is then given up.
+        With a budget, return False when it is used up, so that a caller on the loop can let other tasks run. Exceptions
+        that are not errors of kclient (KeyboardInterrupt) are not caught; the next `begin` abandons the task then.
         """
         if budget_seconds is not None:
             return self._decode_within(budget_seconds)
-        while self._goes_on:
+        while self._has_more:
             self._take(self._to_do[0], self._wanted)
         return True
 
     @property
-    def _goes_on(self) -> bool:
+    def _has_more(self) -> bool:
         return bool(self._to_do) and self._wanted > 0
 
     def _decode_within(self, budget_seconds: float) -> bool:
-        """In pieces that grow while they are quick: nobody knows how long a deserializer takes."""
+        """Decode in pieces that grow while they are quick, because the time of a deserializer is not known."""
         clock = asyncio.get_running_loop().time
         end = clock() + budget_seconds
-        while self._goes_on:
+        while self._has_more:
             begun = clock()
             self._take(self._to_do[0], min(self._piece, self._wanted))
             now = clock()
@@ -96,21 +114,21 @@ class DecodeTask:
                 break
             if now - begun < budget_seconds / (2 * GROWTH):
                 self._piece *= GROWTH
-        return not self._goes_on
+        return not self._has_more
 
     def _take(self, fetch: CompletedFetch, count: int) -> None:
         start_offset = fetch.next_offset
         try:
             chunk = fetch.take(count, self._config, self._unpacked_bytes_left)
         except KclientError as exc:
-            self.failure, self.failed = exc, fetch
+            self.decode_error, self.error_entry = exc, fetch
             self._to_do.clear()
             return
         taken = len(chunk)
         if chunk.next_offset != start_offset:
-            self.taken.append(DecodedChunk(fetch, start_offset, chunk))
+            self.decoded.append(DecodedChunk(fetch, start_offset, chunk))
             self._wanted -= taken
-        if taken:  # else what was decompressed is free again
+        if taken:  # without records (all dropped or aborted) the decompressed batch is free again
             self._unpacked_bytes_left -= chunk.unpacked_bytes
         if fetch.exhausted:
             self._to_do.popleft()
@@ -119,7 +137,7 @@ class DecodeTask:
 
 
 class RecordDelivery:
-    """From the buffer to the user, at the position."""
+    """Decode what is buffered at the position, and return it to polls."""
 
     def __init__(
         self,
@@ -135,20 +153,20 @@ class RecordDelivery:
         self._config = config
         self._seen = -1
         self._task: DecodeTask | None = None
-        self._open: WeakSet[CompletedFetch] = WeakSet()  # with a batch that is decompressed and not used up
-        self._fetched_again: dict[
-            TopicPartition, tuple[int, int]
-        ] = {}  # position_version and offset of a damaged batch
+        # Entries with a batch that is decompressed and not used up.
+        self._open: WeakSet[CompletedFetch] = WeakSet()
+        # Damaged batches that are fetched again: partition → version of its position, offset.
+        self._refetched: dict[TopicPartition, tuple[int, int]] = {}
 
-    # --- begin ---------------------------------------------------------------------------------------------------
+    # --- begin -----------------------------------------------------------------------------------
 
     def begin(self, max_records: int) -> DecodeTask | None:
-        """What a poll may decode now, None if there is nothing. Raises the error of a partition whose turn it is.
+        """Return what a poll may decode now, None if there is nothing. Raise the error of the partition that is next.
 
-        Costs nothing for partitions without data. Every task goes to `finish`; one that did not (the poll was
-        cancelled while decoding) is undone here, and its records are fetched again.
+        Partitions without data cost nothing. Pass every task to `finish`. A task that was not passed on, because its
+        poll was cancelled while decoding, is abandoned here, and its records are fetched again.
         """
-        self._undo_task()
+        self._abandon_task()
         if self._seen != self._positions.changed.count:
             self._seen = self._positions.changed.count
             self._buffer.unpark()
@@ -162,7 +180,7 @@ class RecordDelivery:
         return self._task
 
     def _close_batches(self, picked: list[CompletedFetch]) -> None:
-        """Close the batches of partitions that are not read now (paused, failing) where they take too much memory."""
+        """Close the batches of partitions that are not read now (paused, blocked) if they take too much memory."""
         others = [fetch for fetch in self._open if fetch not in picked]
         if sum(fetch.open_bytes for fetch in others) > self._config.buffer_memory_bytes:
             for fetch in others:
@@ -177,29 +195,31 @@ class RecordDelivery:
                 self._open.discard(fetch)
 
     def _pick(self, max_records: int) -> list[CompletedFetch]:
-        """Heads of the line for about so many records; one whose failure was told already only if there is no other."""
+        """Take entries for about so many records out of the ready queue; a blocked one only if there is no other."""
         picked: list[CompletedFetch] = []
-        failing: list[CompletedFetch] = []
+        blocked: list[CompletedFetch] = []
         expected = 0
         while expected < max_records and (fetch := self._buffer.take_ready()) is not None:
-            if fetch.error_code and (picked or failing):
+            if fetch.error_code and (
+                picked or blocked
+            ):  # records first: this poll returns them, the next raises
                 self._buffer.put_back(fetch.tp, in_front=True)
                 break
             if not self._may_deliver(fetch):
                 continue
-            if fetch.failing:
-                failing.append(fetch)
+            if fetch.is_blocked:
+                blocked.append(fetch)
             else:
                 picked.append(fetch)
                 expected += fetch.expected_records
-        if not picked and failing:
-            picked.append(failing.pop(0))
-        for fetch in failing:
+        if not picked and blocked:
+            picked.append(blocked.pop(0))
+        for fetch in blocked:
             self._buffer.put_back(fetch.tp, in_front=False)
         return picked
 
     def _may_deliver(self, fetch: CompletedFetch) -> bool:
-        """Whether it can be handed out now; else it is dropped, parked, or its error is dealt with."""
+        """Return whether the entry may be decoded now; if not, drop it, park it, or handle its error."""
         tp = fetch.tp
         state = self._positions.find(tp, fetch.position_version)
         if state is None or state.position is None:
@@ -207,7 +227,7 @@ class RecordDelivery:
         elif state.position.offset != fetch.next_offset:
             self._drop(tp, f"it begins at {fetch.next_offset}, the position is {state.position.offset}")
         elif fetch.error_code:
-            self._act_on_error(fetch)
+            self._handle_error_code(fetch)
         elif state.is_fetchable:
             return True
         else:
@@ -215,11 +235,11 @@ class RecordDelivery:
         return False
 
     def _drop(self, tp: TopicPartition, why: str) -> None:
-        logger.debug("Dropping what was fetched of %s: %s", tp, why)
+        logger.debug("Dropping the fetched data of %s: %s", tp, why)
         self._buffer.drop([tp])
 
-    def _act_on_error(self, fetch: CompletedFetch) -> None:
-        """Its turn has come: mark the partition out of range, or raise."""
+    def _handle_error_code(self, fetch: CompletedFetch) -> None:
+        """Mark the partition out of range, or raise the error."""
         self._buffer.remove_head(fetch)
         self._buffer.put_back(fetch.tp, in_front=False)
         if fetch.error_code == OFFSET_OUT_OF_RANGE:
@@ -232,7 +252,7 @@ class RecordDelivery:
         raise fetch_error(fetch, list(topics))
 
     def _other_refused_topics(self) -> dict[str, None]:
-        """Topics of all waiting authorization errors, which one exception tells at once."""
+        """Remove all buffered authorization errors and return their topics, so that one exception names them all."""
         topics: dict[str, None] = {}
         for tp in self._buffer.partitions():
             head = self._buffer.queue(tp)[0]
@@ -243,62 +263,65 @@ class RecordDelivery:
                 topics[tp.topic] = None
         return topics
 
-    # --- finish --------------------------------------------------------------------------------------------------
+    # --- finish ----------------------------------------------------------------------------------
 
     def finish(self, task: DecodeTask) -> Records[Any, Any]:
-        """The records of a decoded task, with their partitions' positions moved behind them.
+        """Return the records of a decoded task, after moving the positions of their partitions.
 
-        Empty but with `next_offsets()` where only control batches, aborted or compacted data were passed. Raises the
-        failure that ended decoding if there is no record to return. Of a damaged batch only the second time.
+        The result is empty but has `next_offsets()` if there were only control batches, aborted or compacted data.
+        Raise the error that ended the decoding if there is no record to return; for a damaged batch, the second time.
         """
         self._task = None
         self._note_open(task.picked)
-        delivered = [taken.chunk for taken in task.taken if self._deliver(taken)]
-        failed = self._line_up(task)
+        delivered = [decoded.chunk for decoded in task.decoded if self._deliver(decoded)]
+        self._requeue(task)
+        exc, entry = task.decode_error, task.error_entry
         if (
-            task.failure is not None
-            and failed is not None
+            exc is not None
+            and entry is not None
             and not any(map(len, delivered))
-            and not self._fetches_again(failed, task.failure)
+            and self._is_current(entry)
+            and not self._refetches(entry, exc)
         ):
-            self._buffer.set_failing(failed, task.failure.text)
-            raise task.failure
+            self._buffer.block(entry, exc.text)
+            raise exc
         return Records(delivered, keeps_errors=self._config.on_decode_error == "keep")
 
-    def _fetches_again(self, failed: CompletedFetch, failure: KclientError) -> bool:
-        """Whether a damaged batch is fetched once more before it is told: a bit may flip on the way."""
-        place = (failed.position_version, failed.next_offset)
-        if isinstance(failure, TooManyHeadersError) or not isinstance(failure, CorruptBatchError):
+    def _refetches(self, entry: CompletedFetch, exc: KclientError) -> bool:
+        """Drop a damaged batch, so that it is fetched again. Return False if this was done before."""
+        place = (entry.position_version, entry.next_offset)
+        if isinstance(exc, TooManyHeadersError) or not isinstance(exc, CorruptBatchError):
             return False
-        if self._fetched_again.get(failed.tp) == place:
+        if self._refetched.get(entry.tp) == place:
             return False
-        logger.warning("A batch is damaged and will be fetched once more: %s", failure.text)
-        self._fetched_again[failed.tp] = place
-        self._buffer.drop([failed.tp])
-        self._buffer.changed.notify()  # others may have data, and the poll that got none must not wait for news
+        logger.warning("A batch is damaged and will be fetched once more: %s", exc.text)
+        self._refetched[entry.tp] = place
+        self._buffer.drop([entry.tp])
+        # Other partitions may have data. Without this, the poll that returns nothing now would wait for new data.
+        self._buffer.changed.notify()
         return True
 
     def _forget_damaged(self) -> None:
-        """Batches that nobody will come to any more: their partitions were moved or revoked."""
-        again = self._fetched_again
-        self._fetched_again = {tp: one for tp, one in again.items() if self._positions.find(tp, one[0])}
+        """Forget damaged batches of partitions that were moved or revoked meanwhile."""
+        refetched = self._refetched.items()
+        self._refetched = {tp: place for tp, place in refetched if self._positions.find(tp, place[0])}
 
-    def _deliver(self, taken: DecodedChunk) -> bool:
-        """Move the position, if the partition is still where the records begin."""
-        fetch, chunk = taken.fetch, taken.chunk
-        if not self._is_at(fetch, taken.start_offset):
+    def _deliver(self, decoded: DecodedChunk) -> bool:
+        """Move the position if it is still where the records begin. Return whether it was."""
+        fetch, chunk = decoded.fetch, decoded.chunk
+        if not self._is_at(fetch, decoded.start_offset):
             self._drop(fetch.tp, "seek, pause or revocation came while it was decoded")
             return False
-        fetch.failing = False
-        self._fetched_again.pop(fetch.tp, None)
+        fetch.blocking_error = None
+        self._refetched.pop(fetch.tp, None)
         self._positions.advance(fetch.tp, chunk.next_offset, chunk.leader_epoch)
         self._measure(fetch, chunk)
-        count, old, new = len(chunk), taken.start_offset, chunk.next_offset
+        count, old, new = len(chunk), decoded.start_offset, chunk.next_offset
         logger.log(TRACE, "%s: handed out %d records, position %d → %d", fetch.tp, count, old, new)
         return True
 
     def _measure(self, fetch: CompletedFetch, chunk: Chunk) -> None:
-        """Lag and lead go by the new position."""
+        """Record sizes, and lag and lead of the new position."""
         state, size_bytes, records = self._positions.state(fetch.tp), chunk.size_bytes, len(chunk)
         end = state.last_stable_offset if self._committed_only else state.high_watermark
         lag = None if end is None else max(0, end - chunk.next_offset)
@@ -317,9 +340,13 @@ class RecordDelivery:
             and state.position.offset == offset
         )
 
-    def _line_up(self, task: DecodeTask) -> CompletedFetch | None:
-        """Used-up entries go; who has more, or failed, is first at the next poll. Returns who failed, if it counts."""
-        failed = None
+    def _is_current(self, entry: CompletedFetch) -> bool:
+        """Return whether the entry that could not be decoded is still buffered, and its partition still there."""
+        is_buffered = not entry.exhausted and entry in self._buffer.queue(entry.tp)
+        return is_buffered and self._is_at(entry, entry.next_offset)
+
+    def _requeue(self, task: DecodeTask) -> None:
+        """Remove used-up entries. The others are first at the next poll, in the same order."""
         for fetch in task.picked:
             if fetch.exhausted:
                 self._buffer.remove_head(fetch)
@@ -327,20 +354,18 @@ class RecordDelivery:
         for fetch in reversed(task.picked):
             if not fetch.exhausted and fetch in self._buffer.queue(fetch.tp):
                 self._buffer.put_back(fetch.tp, in_front=True)
-                if fetch is task.failed and self._is_at(fetch, fetch.next_offset):
-                    failed = fetch
-        return failed
 
-    def _undo_task(self) -> None:
+    def _abandon_task(self) -> None:
+        """Drop what a cancelled poll decoded: its readers have moved on, its positions have not."""
         task, self._task = self._task, None
         if task is not None:
-            self._buffer.drop(dict.fromkeys(taken.fetch.tp for taken in task.taken))
+            self._buffer.drop(dict.fromkeys(decoded.fetch.tp for decoded in task.decoded))
             for fetch in reversed(task.picked):
                 self._buffer.put_back(fetch.tp, in_front=True)
 
 
 def fetch_error(fetch: CompletedFetch, topics: Sequence[str]) -> KclientError:
-    """The error of a partition that a poll raises."""
+    """Return the error that a poll raises for the error code of a partition."""
     if fetch.error_code != CORRUPT_MESSAGE:
         doing = f"Fetching {fetch.tp} at offset {fetch.fetch_offset}"
         return broker_error(fetch.error_code, doing, topics=topics)

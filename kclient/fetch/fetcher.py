@@ -86,7 +86,7 @@ class Fetcher:
         try:
             while True:
                 # Count before looking: a change during the look then ends the wait at once.
-                signals = (positions.changed, metadata.changed, buffer.room)
+                signals = (positions.changed, metadata.changed, buffer.space_freed)
                 seen = tuple((signal, signal.count) for signal in signals)
                 self._responses.follow_positions()
                 delay = self._send()
@@ -104,7 +104,7 @@ class Fetcher:
         """
         error, self._error = self._error, None
         if error is not None:
-            self._buffer.room.notify()
+            self._buffer.space_freed.notify()
         return error
 
     def status(self, tp: TopicPartition) -> FetchStatus:
@@ -213,7 +213,7 @@ class Fetcher:
             max_bytes = self._budget.grant(len(requests), in_flight + len(idle))
             if max_bytes is None:
                 self._buffer_full = True
-                self._budget.make_room(self._positions)
+                self._budget.make_space(self._positions)
                 return
             self._start(node_id, requests, max_bytes)
 
@@ -271,7 +271,7 @@ class Fetcher:
         if not task.cancelled() and (exc := task.exception()) is not None:
             node.changes = None
             self._set_error(InternalError.of(task.get_name(), exc))
-        self._buffer.room.notify()
+        self._buffer.space_freed.notify()
 
     def _set_error(self, error: KclientError) -> None:
         """Keep the first error for the next poll; nothing is fetched until `take_error`."""

@@ -281,7 +281,7 @@ def _offset_epoch(
 def will_drain(buffer: FetchBuffer, tp: TopicPartition) -> bool:
     """Return whether polls alone empty the queue; a bad batch or an error needs an action of the user."""
     queue = buffer.queue(tp)
-    return bool(queue) and not queue[0].failing and not queue[0].error_code
+    return bool(queue) and not queue[0].is_blocked and not queue[0].error_code
 
 
 def select_read_replica(state: PartitionState, metadata: MetadataCache) -> int | None:

@@ -118,7 +118,7 @@ def test_a_damaged_batch_is_told_by_every_poll_until_a_seek() -> None:
             shop.poll()
         assert (caught.value.base_offset, caught.value.next_offset) == (2, 4)
     assert shop.offset(P0) == 2
-    assert shop.buffer.queue(P0)[0].failing
+    assert shop.buffer.queue(P0)[0].is_blocked
 
 
 @pytest.mark.spec("S2-06")

@@ -207,7 +207,7 @@ def test_while_every_node_is_busy_nothing_is_planned(monkeypatch: pytest.MonkeyP
         async with fetching(cluster, P0) as (shop, _):
             plans = len(planned)
             for _ in range(5):
-                shop.buffer.room.notify()
+                shop.buffer.space_freed.notify()
                 await settle()
             assert len(planned) == plans
             cluster.metadata.changed.notify()

@@ -21,4 +21,4 @@ def test_debug_tells_where_dropped_data_begin_and_where_the_position_is(
     assert shop.poll() is None
     (line,) = [record for record in caplog.records if "Dropping" in record.getMessage()]
     assert line.levelno == logging.DEBUG
-    assert line.getMessage() == f"Dropping what was fetched of {P0}: it begins at 5, the position is 2"
+    assert line.getMessage() == f"Dropping the fetched data of {P0}: it begins at 5, the position is 2"

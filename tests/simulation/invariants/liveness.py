@@ -147,7 +147,7 @@ class Fairness(Invariant):
         most = 2 * len(member.holdings)
         for tp, holding in member.holdings.items():
             queue = buffer.queue(tp)
-            if holding.paused or not queue or queue[0].failing or queue[0].error_code:
+            if holding.paused or not queue or queue[0].is_blocked or queue[0].error_code:
                 holding.passed_over_since = None
             elif holding.passed_over_since is None:
                 holding.passed_over_since = turn

@@ -172,8 +172,8 @@ def raise_after_draining(patch: Patch) -> None:
 
     def finish(self: RecordDelivery, task: DecodeTask) -> Any:
         records = before(self, task)
-        if task.failure is not None:
-            raise task.failure
+        if task.decode_error is not None:
+            raise task.decode_error
         return records
 
     before = patch.put(RecordDelivery, "finish", finish)

@@ -163,9 +163,9 @@ def aborted_answer_does_not_advance(patch: Patch) -> None:
 
     def take(self: DecodeTask, fetch: Any) -> None:
         before(self, fetch)
-        last = self.taken[-1] if self.taken else None
+        last = self.decoded[-1] if self.decoded else None
         if last is not None and last.fetch is fetch and fetch.aborted_transactions and not len(last.chunk):
-            self.taken.pop()
+            self.decoded.pop()
 
     before = patch.put(DecodeTask, "_take", take)
 
