@@ -31,7 +31,8 @@ class Decoder(Protocol):
     the GIL: no other thread has these columns meanwhile. Record objects and Arrow arrays own copies.
 
     `tests/records/test_decoders.py` compares the columns and errors of every implementation with those of a plain
-    reading of the layout; `tests/records/test_seam.py` checks that all records of a user go through this interface.
+    reading of the layout; `tests/records/test_custom_decoder.py` checks that all records of a user go through this
+    interface.
     """
 
     columns_type: type[Columns]

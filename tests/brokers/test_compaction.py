@@ -10,7 +10,7 @@ from kclient import Consumer, TopicPartition
 from kclient.records.writer import NewRecord
 from tests.brokers.conftest import Broker
 from tests.brokers.writing import append
-from tests.kafka.faces import read
+from tests.kafka.blocking_consumers import read
 
 FIRST = 1_700_000_000_000
 HOUR = 3_600_000

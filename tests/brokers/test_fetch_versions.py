@@ -9,8 +9,8 @@ import pytest
 from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from tests.brokers.conftest import Broker
 from tests.brokers.writing import numbered, produce
-from tests.kafka.faces import read, read_nothing
-from tests.kafka.tap import Exchange, Tap
+from tests.kafka.blocking_consumers import read, read_nothing
+from tests.kafka.wire_tap import Exchange, Tap
 
 FIRST = 1_700_000_000_000
 NO_ID = bytes(16)

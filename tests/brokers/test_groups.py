@@ -9,9 +9,9 @@ import pytest
 from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from tests.brokers.conftest import Broker
 from tests.brokers.writing import numbered, produce
-from tests.kafka.faces import read, wait_for_assignment
-from tests.kafka.judges import committed
-from tests.kafka.tap import Tap
+from tests.kafka.blocking_consumers import read, wait_for_assignment
+from tests.kafka.other_clients import committed
+from tests.kafka.wire_tap import Tap
 
 FIRST = 1_700_000_000_000
 

@@ -16,8 +16,8 @@ from tests.brokers import kafka_python
 from tests.brokers.conftest import Broker
 from tests.brokers.java_reader import Seen, read_with_java
 from tests.brokers.writing import append, produce
-from tests.kafka.faces import read
-from tests.kafka.tap import Tap
+from tests.kafka.blocking_consumers import read
+from tests.kafka.wire_tap import Tap
 
 FIRST = 1_700_000_000_000
 FORMATS = {0: "0.9.0", 1: "0.10.2"}

@@ -11,8 +11,8 @@ from kclient import Consumer, OffsetAndMetadata, OffsetAndTimestamp, TopicPartit
 from kclient.errors import NoOffsetError, OffsetOutOfRangeError
 from tests.brokers.conftest import Broker
 from tests.brokers.writing import numbered, produce
-from tests.kafka.faces import read, read_nothing, wait_for_assignment
-from tests.kafka.tap import Tap
+from tests.kafka.blocking_consumers import read, read_nothing, wait_for_assignment
+from tests.kafka.wire_tap import Tap
 
 HOUR = 3_600_000
 FIRST = 1_700_000_000_000

@@ -12,8 +12,8 @@ from kclient.records.writer import NewRecord
 from kclient.types import TimestampType
 from tests.brokers.conftest import Broker
 from tests.brokers.writing import append, numbered, produce
-from tests.kafka.faces import read
-from tests.kafka.tap import Tap
+from tests.kafka.blocking_consumers import read
+from tests.kafka.wire_tap import Tap
 
 FIRST = 1_700_000_000_000
 COUNT = 120

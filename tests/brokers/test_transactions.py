@@ -6,7 +6,7 @@ import pytest
 
 from kclient import Consumer, TopicPartition
 from tests.brokers.conftest import Broker
-from tests.kafka.faces import read, read_nothing
+from tests.kafka.blocking_consumers import read, read_nothing
 from tests.kafka.test_transactions import ALL, COMMITTED, OPEN, numbers, produce_transactions
 
 pytestmark = pytest.mark.since("0.11.0")

@@ -15,8 +15,8 @@ from kclient.protocol.registry import MESSAGES
 from tests.brokers.conftest import Broker
 from tests.brokers.writing import numbered, produce
 from tests.conformance.asker import Asker
-from tests.kafka.faces import read
-from tests.kafka.tap import Tap
+from tests.kafka.blocking_consumers import read
+from tests.kafka.wire_tap import Tap
 
 RECORDINGS = Path(__file__).parents[1] / "embedded" / "data" / "api_versions"
 NOW = 1_700_000_000_000

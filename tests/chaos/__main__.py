@@ -1,7 +1,7 @@
-"""Hurt a real Kafka and a group on it: `python -m tests.chaos --cycles 20`, with `--seed S` the same plans again.
+"""Inject faults into a real Kafka and a group: `python -m tests.chaos --cycles 20`; `--seed S` repeats the plans.
 
-The seed decides who is hurt when; what the machine makes of it is different every time. Where a promise was broken,
-the journals and the logs of that cycle are kept.
+The seed decides which faults are injected when; how they play out on the machine differs every time. If a promise is
+broken, the journals and the logs of that cycle are kept.
 """
 
 from __future__ import annotations

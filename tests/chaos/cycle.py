@@ -1,4 +1,4 @@
-"""One cycle: a group at work on a topic of its own, hurt as the plan says, healed, closed, and judged.
+"""One cycle: a group at work on a topic of its own, with the faults of the plan, healed, closed, and verified.
 
 six members read and commit   →  brokers and members are killed and stopped  →  all is whole again
 →  everything is read and committed in time  →  all close in peace  →  the verdict over journals, topic and commits
@@ -19,16 +19,16 @@ from confluent_kafka import KafkaException
 from kclient.types import TopicPartition
 from localkafka import KafkaCluster
 from localkafka.processes import Processes
-from tests.chaos import truth
-from tests.chaos.crew import Crew
+from tests.chaos import kafka_state
 from tests.chaos.findings import Finding
 from tests.chaos.history import History, told
 from tests.chaos.journal import Journal, read
-from tests.chaos.orders import Order
-from tests.chaos.plan import CONSUMER, EAGER, PROCESSES, SESSION_MS, VARIANTS, Act, Hurt, Plan
-from tests.chaos.source import Source
+from tests.chaos.member_processes import Crew
+from tests.chaos.member_settings import Order
+from tests.chaos.plan import CONSUMER, EAGER, PROCESSES, SESSION_MS, VARIANTS, Act, Fault, Plan
+from tests.chaos.producer import Source
 from tests.chaos.verify import verify
-from tests.kafka import judges
+from tests.kafka import other_clients
 
 PARTITIONS = 12
 MAX_POLL_MS = 45_000  # also the time for which a rebalance waits for a member
@@ -73,7 +73,7 @@ class Cycle:
         with Processes(logs) as processes:
             crew = Crew(processes, self._folder, self._journal, self._order())
             try:
-                source = self._hurt_and_heal(crew)
+                source = self._inject_faults(crew)
                 late = self._come_to_rest(crew, source)
                 crew.close()
             finally:
@@ -95,30 +95,32 @@ class Cycle:
 
     # --- at work
 
-    def _hurt_and_heal(self, crew: Crew) -> Source:
+    def _inject_faults(self, crew: Crew) -> Source:
         for name in crew.names:
             crew.start(name)
         with Source(self._kafka, self._name, PARTITIONS) as source:
             assert self._wait(crew, START_SECONDS, self._works), "the group has not begun to work"
             with ThreadPoolExecutor(2) as lanes:
-                brokers = lanes.submit(self._lane, self._plan.brokers, self._hurt_broker)
-                members = lanes.submit(self._lane, self._plan.members, lambda hurt: hurt_member(crew, hurt))
+                brokers = lanes.submit(self._lane, self._plan.brokers, self._inject_broker_fault)
+                members = lanes.submit(
+                    self._lane, self._plan.members, lambda fault: inject_member_fault(crew, fault)
+                )
             brokers.result()
             members.result()
         assert not source.refused, f"Kafka has refused records: {source.refused[:3]}"
         return source
 
-    def _lane(self, hurts: tuple[Hurt, ...], inflict: Callable[[Hurt], None]) -> None:
-        for hurt in hurts:
-            time.sleep(hurt.wait)
-            inflict(hurt)
+    def _lane(self, faults: tuple[Fault, ...], inject: Callable[[Fault], None]) -> None:
+        for fault in faults:
+            time.sleep(fault.wait)
+            inject(fault)
 
-    def _hurt_broker(self, hurt: Hurt) -> None:
-        node = self._node(hurt.target)
-        killed = hurt.act is Act.KILL
+    def _inject_broker_fault(self, fault: Fault) -> None:
+        node = self._node(fault.target)
+        killed = fault.act is Act.KILL
         self._journal.write("chaos", "kill" if killed else "stop", target=f"node {node}")
         (self._kafka.kill if killed else self._kafka.pause)(node)
-        time.sleep(hurt.seconds)
+        time.sleep(fault.seconds)
         (self._kafka.restart if killed else self._kafka.resume)(node)
         self._kafka.wait_until_ready()
         self._journal.write("chaos", "go on", target=f"node {node}")
@@ -135,8 +137,8 @@ class Cycle:
 
     def _works(self) -> bool:
         """Every member has partitions, and all is committed by somebody."""
-        _, parts = judges.members(self._kafka, self._name)
-        done = len(judges.committed(self._kafka, self._name)) == PARTITIONS
+        _, parts = other_clients.members(self._kafka, self._name)
+        done = len(other_clients.committed(self._kafka, self._name)) == PARTITIONS
         return done and len(parts) == sum(PROCESSES.values()) and all(parts.values())
 
     def _come_to_rest(self, crew: Crew, source: Source) -> list[Finding]:
@@ -146,7 +148,7 @@ class Cycle:
         seen: dict[TopicPartition, int] = {}
 
         def at_the_end() -> bool:
-            seen.update(judges.committed(self._kafka, self._name))
+            seen.update(other_clients.committed(self._kafka, self._name))
             return seen == ends
 
         if self._wait(crew, QUIET_SECONDS, at_the_end):
@@ -174,18 +176,18 @@ class Cycle:
             lines, eager=variant in EAGER, session=SESSION_MS / 1000, by_coordinator=variant == CONSUMER
         )
         history.acknowledged = source.acknowledged
-        history.records = truth.records(self._kafka, self._name, len(source.acknowledged))
-        history.taken = truth.commits(self._kafka, self._name, self._name)
+        history.records = kafka_state.records(self._kafka, self._name, len(source.acknowledged))
+        history.taken = kafka_state.commits(self._kafka, self._name, self._name)
         return history
 
 
-def hurt_member(crew: Crew, hurt: Hurt) -> None:
+def inject_member_fault(crew: Crew, fault: Fault) -> None:
     """Kill and start again, or stop and let go on."""
-    if hurt.act is Act.KILL:
-        crew.kill(hurt.target)
-        time.sleep(hurt.seconds)
-        crew.start(hurt.target)
+    if fault.act is Act.KILL:
+        crew.kill(fault.target)
+        time.sleep(fault.seconds)
+        crew.start(fault.target)
     else:
-        crew.stop(hurt.target)
-        time.sleep(hurt.seconds)
-        crew.go_on(hurt.target)
+        crew.stop(fault.target)
+        time.sleep(fault.seconds)
+        crew.go_on(fault.target)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from tests.chaos.journal import Line
-from tests.chaos.truth import Taken
+from tests.chaos.kafka_state import Taken
 
 CHAOS = "chaos"
 
@@ -47,8 +47,8 @@ class Commit:
 
 
 @attrs.define
-class Pain:
-    """A fault: who was hurt, from when until when. A node that was killed hurts until the cluster is whole again."""
+class FaultWindow:
+    """A fault: the process, its start and end. That of a killed broker lasts until the cluster is whole again."""
 
     target: str
     what: str
@@ -79,7 +79,7 @@ class History:
     deliveries: list[Delivery] = attrs.field(factory=list)
     strays: list[Delivery] = attrs.field(factory=list)  # what came to a member that did not own the partition
     commits: list[Commit] = attrs.field(factory=list)
-    pains: list[Pain] = attrs.field(factory=list)
+    faults: list[FaultWindow] = attrs.field(factory=list)
     kills: list[Line] = attrs.field(factory=list)  # of processes, with the number of their life
     acknowledged: dict[tuple[int, int], str] = attrs.field(factory=dict)
     records: dict[tuple[int, int], str] = attrs.field(factory=dict)
@@ -101,12 +101,12 @@ class History:
         """
         return self.by_coordinator and member.startswith("theirs")
 
-    def pains_of(self, member: str) -> list[Pain]:
+    def faults_of(self, member: str) -> list[FaultWindow]:
         """What was done to the process of a member."""
-        return [pain for pain in self.pains if pain.target == process_of(member)]
+        return [fault for fault in self.faults if fault.target == process_of(member)]
 
-    def pains_of_brokers(self) -> list[Pain]:
-        return [pain for pain in self.pains if pain.target.startswith("node ")]
+    def faults_of_brokers(self) -> list[FaultWindow]:
+        return [fault for fault in self.faults if fault.target.startswith("node ")]
 
 
 def process_of(member: str) -> str:
@@ -120,7 +120,7 @@ def life_of(member: str) -> int:
 
 
 def told(lines: Iterable[Line], *, eager: bool, session: float, by_coordinator: bool = False) -> History:
-    """Read the journals of the members and of the one who hurts them."""
+    """Read the journals of the members and of the injector of faults."""
     history = History(eager, session, by_coordinator)
     for line in lines:
         history.lines.setdefault(line.who, []).append(line)
@@ -131,15 +131,15 @@ def told(lines: Iterable[Line], *, eager: bool, session: float, by_coordinator: 
 
 
 def _read_chaos(history: History, lines: list[Line]) -> None:
-    hurt: dict[str, Pain] = {}
+    open_faults: dict[str, FaultWindow] = {}
     for line in lines:
         if line.event == "began":
             history.wall = line["wall"] - line.at
         elif line.event in ("kill", "stop"):
-            hurt[line["target"]] = Pain(line["target"], line.event, line.at)
-            history.pains.append(hurt[line["target"]])
+            open_faults[line["target"]] = FaultWindow(line["target"], line.event, line.at)
+            history.faults.append(open_faults[line["target"]])
         elif line.event == "go on":
-            hurt[line["target"]].ends = line.at
+            open_faults[line["target"]].ends = line.at
     history.kills = [line for line in lines if line.event == "kill" and "life" in line.details]
 
 

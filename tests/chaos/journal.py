@@ -19,7 +19,7 @@ import attrs
 
 @attrs.frozen
 class Line:
-    """What a member, or the one who hurts them, has written: who, when, what, and the details of that event."""
+    """Lines that a member, or the injector of faults, has written: process, time, event and its details."""
 
     at: float
     who: str

@@ -15,9 +15,9 @@ import threading
 import traceback
 from pathlib import Path
 
-from tests.chaos.diary import Diary
 from tests.chaos.journal import Journal
-from tests.chaos.orders import Order
+from tests.chaos.member_journal import Diary
+from tests.chaos.member_settings import Order
 
 
 def main(text: str) -> None:
@@ -39,7 +39,7 @@ def main(text: str) -> None:
 
 async def run_async(order: Order, diaries: list[Diary]) -> None:
     """All on one loop."""
-    from tests.chaos.ours import AsyncMember
+    from tests.chaos.kclient_members import AsyncMember
 
     async with asyncio.TaskGroup() as tasks:
         for diary in diaries:
@@ -49,9 +49,9 @@ async def run_async(order: Order, diaries: list[Diary]) -> None:
 def run_threads(order: Order, diaries: list[Diary]) -> None:
     """Each on a thread of its own; this one is left to signals."""
     if order.kind == "sync":
-        from tests.chaos.ours import SyncMember as Kind
+        from tests.chaos.kclient_members import SyncMember as Kind
     else:
-        from tests.chaos.theirs import TheirMember as Kind  # type: ignore[assignment]
+        from tests.chaos.librdkafka_members import TheirMember as Kind  # type: ignore[assignment]
     threading.excepthook = end
     threads = [threading.Thread(target=Kind(order, diary).run, name=diary.name) for diary in diaries]
     for thread in threads:

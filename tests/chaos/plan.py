@@ -1,4 +1,4 @@
-"""What a seed draws for one cycle: how the group works, and who is hurt when, how and for how long. Data only."""
+"""What a seed draws for one cycle: how the group works, and the faults: process, kind, begin and length. Data only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from tests.chaos.orders import Commits
+from tests.chaos.member_settings import Commits
 
 NODES: Final = (1, 2, 3)
 SESSION_MS: Final = 6000
@@ -36,7 +36,7 @@ class Act(enum.Enum):
 
 
 @attrs.frozen
-class Hurt:
+class Fault:
     """One fault: `wait` seconds after the one before it, for `seconds`. The target is a node's role or a process."""
 
     wait: float
@@ -50,13 +50,13 @@ class Hurt:
 
 @attrs.frozen
 class Plan:
-    """One cycle. Brokers and members are hurt at the same time, each kind one after the other."""
+    """One cycle. Faults of brokers and of members run at the same time, each kind one after the other."""
 
     variant: str
     commits: Commits
     static: bool
-    brokers: tuple[Hurt, ...]
-    members: tuple[Hurt, ...]
+    brokers: tuple[Fault, ...]
+    members: tuple[Fault, ...]
 
     def __str__(self) -> str:
         group = f"{self.variant}{', static' if self.static else ''}, commits {self.commits.value}"
@@ -76,23 +76,23 @@ def draw(seed: int, cycle: int) -> Plan:
     return Plan(variant, commits, static, (_of_brokers(rng),), members)
 
 
-def _of_brokers(rng: Random) -> Hurt:
+def _of_brokers(rng: Random) -> Fault:
     target = rng.choice(("coordinator", "coordinator", "leader", f"node {rng.choice(NODES)}"))
-    return Hurt(_seconds(rng, 0.5, 3), rng.choice(list(Act)), target, _seconds(rng, 2, 8))
+    return Fault(_seconds(rng, 0.5, 3), rng.choice(list(Act)), target, _seconds(rng, 2, 8))
 
 
-def _of_members(rng: Random) -> Hurt:
+def _of_members(rng: Random) -> Fault:
     act = rng.choice(list(Act))
     # Half of the pauses outlast the session: the group goes on without the member, which has to find that out.
     longest = rng.choice((3, SESSION_MS / 1000 + 5)) if act is Act.STOP else 4
-    return Hurt(_seconds(rng, 0.5, 2), act, rng.choice(list(PROCESSES)), _seconds(rng, longest - 2, longest))
+    return Fault(_seconds(rng, 0.5, 2), act, rng.choice(list(PROCESSES)), _seconds(rng, longest - 2, longest))
 
 
-def _outlasting(hurt: Hurt) -> Hurt:
+def _outlasting(fault: Fault) -> Fault:
     """A member that was killed is one until its session is over: who comes sooner under its instance id is refused for
     good (111). A coordinator that takes over begins the session anew.
     """
-    return attrs.evolve(hurt, seconds=AWAY_SECONDS) if hurt.act is Act.KILL else hurt
+    return attrs.evolve(fault, seconds=AWAY_SECONDS) if fault.act is Act.KILL else fault
 
 
 def _seconds(rng: Random, least: float, most: float) -> float:

@@ -11,7 +11,7 @@ import pytest
 
 from localkafka import KafkaCluster
 from tests.chaos.cycle import Cycle
-from tests.chaos.orders import Commits
+from tests.chaos.member_settings import Commits
 from tests.chaos.plan import PROCESSES, VARIANTS, Act, draw
 
 SEED = 12
@@ -40,5 +40,5 @@ def test_the_same_seed_gives_the_same_plans_and_every_kind_comes() -> None:
     assert {plan.variant for plan in plans} == set(VARIANTS)
     assert {plan.commits for plan in plans} == set(Commits)
     assert {plan.static for plan in plans} == {True, False}
-    assert {hurt.act for plan in plans for hurt in plan.brokers} == set(Act)
-    assert {hurt.target for plan in plans for hurt in plan.members} == set(PROCESSES)
+    assert {fault.act for plan in plans for fault in plan.brokers} == set(Act)
+    assert {fault.target for plan in plans for fault in plan.members} == set(PROCESSES)

@@ -12,8 +12,8 @@ from localkafka import KafkaCluster
 from tests.chaos import __main__ as command
 from tests.chaos.cycle import Result
 from tests.chaos.findings import Finding
-from tests.chaos.forged import honest
 from tests.chaos.plan import draw
+from tests.chaos.valid_history import honest
 
 LOST = Finding("I-02", "unseen: (0, 7) came to nobody")
 

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.chaos import called, committed, delivered, owned
-from tests.chaos.forged import CHAOS, WALL, A, B, Forged, honest, row
+from tests.chaos import check_callbacks, check_commits, check_ownership, check_records
 from tests.chaos.journal import Journal, read
-from tests.chaos.truth import Taken
+from tests.chaos.kafka_state import Taken
+from tests.chaos.valid_history import CHAOS, WALL, A, B, Forged, honest, row
 from tests.chaos.verify import CHECKS
 
 Change = Callable[[Forged], object]
@@ -29,140 +29,140 @@ def breaks(promise: str, check: Any) -> Callable[[Change], Change]:
     return listed
 
 
-@breaks("I-01", committed.released_first)
+@breaks("I-01", check_commits.released_first)
 def committed_before_it_was_handed_over(forged: Forged) -> None:
     forged.take(5.5, 1, 3)
 
 
-@breaks("I-01", committed.released_first)
+@breaks("I-01", check_commits.released_first)
 def committed_beyond_the_end(forged: Forged) -> None:
     forged.take(9.0, 1, 4)
 
 
-@breaks("I-02", delivered.nothing_lost)
+@breaks("I-02", check_records.nothing_lost)
 def a_record_came_to_nobody(forged: Forged) -> None:
     forged.replace(6.0, rows=[row(1, 1)])
 
 
-@breaks("I-02", delivered.nothing_lost)
+@breaks("I-02", check_records.nothing_lost)
 def kafka_has_lost_an_acknowledged_record(forged: Forged) -> None:
     forged.acknowledged[0, 3] = "0:6:1"
 
 
-@breaks("I-03", delivered.in_order)
+@breaks("I-03", check_records.in_order)
 def an_older_record_after_a_newer_one(forged: Forged) -> None:
     forged.replace(2.0, rows=[row(0, 1), row(0, 0), row(1, 0)])
 
 
-@breaks("I-04", delivered.in_order)
+@breaks("I-04", check_records.in_order)
 def a_record_is_skipped(forged: Forged) -> None:
     forged.replace(6.0, rows=[row(1, 0), row(1, 2)])
 
 
-@breaks("I-05", delivered.as_written)
+@breaks("I-05", check_records.as_written)
 def a_value_is_another(forged: Forged) -> None:
     forged.replace(6.0, rows=[row(1, 1), [1, 2, "1:5:0"]])
 
 
-@breaks("I-06", delivered.in_order)
+@breaks("I-06", check_records.in_order)
 def a_record_comes_twice_to_its_owner(forged: Forged) -> None:
     forged.replace(5.0, rows=[row(0, 2), row(0, 2)])
 
 
-@breaks("I-07", delivered.begun_where_committed)
+@breaks("I-07", check_records.begun_where_committed)
 def an_owner_begins_where_nobody_has_committed(forged: Forged) -> None:
     forged.replace(5.0, rows=[row(0, 1), row(0, 2)])
 
 
-@breaks("I-08", committed.never_back)
+@breaks("I-08", check_commits.never_back)
 def a_commit_goes_back(forged: Forged) -> None:
     forged.take(7.0, 0, 2)
     forged.take(7.1, 0, 3)
 
 
-@breaks("I-08", committed.to_the_end)
+@breaks("I-08", check_commits.to_the_end)
 def the_end_is_not_committed(forged: Forged) -> None:
     forged.taken.pop()
 
 
-@breaks("I-08", committed.as_promised)
+@breaks("I-08", check_commits.as_promised)
 def a_commit_is_reported_and_never_taken(forged: Forged) -> None:
     forged.taken[:] = [one for one in forged.taken if one != Taken(0, 2, WALL + 2.25)]
     forged.replace(5.0, rows=[])
 
 
-@breaks("I-08", committed.of_what_is_owned)
+@breaks("I-08", check_commits.of_what_is_owned)
 def a_commit_of_another_members_partition(forged: Forged) -> None:
     forged.replace(5.2, offsets=[[0, 3], [1, 1]])
 
 
-@breaks("I-08", committed.of_what_is_owned)
+@breaks("I-08", check_commits.of_what_is_owned)
 def a_commit_beyond_what_was_handed_over(forged: Forged) -> None:
     forged.replace(2.2, offsets=[[0, 3], [1, 1]])
 
 
-@breaks("I-08", committed.overtaken)
+@breaks("I-08", check_commits.overtaken)
 def a_later_commit_is_less(forged: Forged) -> None:
     forged.add(2.5, A, "commit", number=3, offsets=[[0, 1]], inside="commit")
     forged.add(2.6, A, "committed", number=3, error=None)
 
 
-@breaks("I-10", owned.exclusive)
+@breaks("I-10", check_ownership.exclusive)
 def two_have_a_partition(forged: Forged) -> None:
     forged.replace(4.0, partitions=[0, 1])
     forged.replace(8.0, partitions=[0, 1])
 
 
-@breaks("I-10", owned.exclusive)
+@breaks("I-10", check_ownership.exclusive)
 def a_pause_shorter_than_the_session_is_no_excuse(forged: Forged) -> None:
     held_on(forged, stopped=1.5)
 
 
-@breaks("I-09", owned.fenced)
+@breaks("I-09", check_ownership.fenced)
 def the_fenced_owner_still_commits(forged: Forged) -> None:
     held_on(forged, stopped=0.5)
     forged.add(5.5, A, "commit", number=3, offsets=[[1, 1]], inside="commit")
     forged.add(5.6, A, "committed", number=3, error=None)
 
 
-@breaks("I-11", delivered.to_its_owner)
+@breaks("I-11", check_records.to_its_owner)
 def records_of_a_partition_that_was_given_up(forged: Forged) -> None:
     forged.add(7.0, A, "delivered", rows=[row(1, 1)])
 
 
-@breaks("I-12", called.callbacks)
+@breaks("I-12", check_callbacks.callbacks)
 def a_callback_outside_of_all_calls(forged: Forged) -> None:
     forged.replace(3.0, inside="")
 
 
-@breaks("I-12", called.callbacks)
+@breaks("I-12", check_callbacks.callbacks)
 def two_callbacks_at_once(forged: Forged) -> None:
     forged.add(3.05, A, "assigned", partitions=[], inside="poll")
 
 
-@breaks("I-12", called.callbacks)
+@breaks("I-12", check_callbacks.callbacks)
 def records_while_a_callback_runs(forged: Forged) -> None:
     forged.add(3.05, A, "delivered", rows=[])
 
 
-@breaks("I-12", called.callbacks)
+@breaks("I-12", check_callbacks.callbacks)
 def revoked_what_it_does_not_have(forged: Forged) -> None:
     forged.replace(8.0, partitions=[0, 1])
 
 
-@breaks("I-12", called.callbacks)
+@breaks("I-12", check_callbacks.callbacks)
 def assigned_twice(forged: Forged) -> None:
     forged.add(4.2, A, "assigned", partitions=[0], inside="poll")
     forged.add(4.3, A, "assigned over", partitions=[0])
 
 
-@breaks("I-12", called.callbacks)
+@breaks("I-12", check_callbacks.callbacks)
 def assigned_before_all_was_revoked(forged: Forged) -> None:
     forged.add(4.2, A, "assigned", partitions=[], inside="poll")
     forged.add(4.3, A, "assigned over", partitions=[])
 
 
-@breaks("I-12", called.callbacks)
+@breaks("I-12", check_callbacks.callbacks)
 def lost_for_no_reason(forged: Forged) -> None:
     lost(forged)
 
@@ -243,7 +243,7 @@ def test_of_librdkafka_no_more_is_asked_than_it_keeps(holder: str, promises: set
     forged.add(5.7, A, "revoked over", partitions=[1])
     if holder == B:
         exchange(forged)
-    assert {one.promise for one in owned.exclusive(forged.history())} == promises
+    assert {one.promise for one in check_ownership.exclusive(forged.history())} == promises
 
 
 @pytest.mark.parametrize(("loser", "promises"), [(A, {"I-12"}), (B, set())])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.chaos import called, committed, delivered, owned
+from tests.chaos import check_callbacks, check_commits, check_ownership, check_records
 from tests.chaos.findings import Finding
 from tests.chaos.history import History
 
-CHECKS = (*delivered.CHECKS, *committed.CHECKS, *owned.CHECKS, *called.CHECKS)
+CHECKS = (*check_records.CHECKS, *check_commits.CHECKS, *check_ownership.CHECKS, *check_callbacks.CHECKS)
 
 
 def verify(history: History) -> list[Finding]:

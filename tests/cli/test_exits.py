@@ -14,7 +14,7 @@ from kclient import TopicPartition
 from kclient.cli import app
 from kclient.embedded import EmbeddedCluster
 from tests.cli.support import COMMAND, PATIENCE, Done, call, job
-from tests.lag.stage import commit
+from tests.lag.lag_setup import commit
 
 PAGES = Path(__file__).parents[2] / "docs" / "errors"
 NOWHERE = "127.0.0.1:1"

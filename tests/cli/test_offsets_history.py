@@ -13,7 +13,7 @@ import pytest
 from kclient import TopicPartition
 from kclient.embedded import EmbeddedCluster
 from tests.cli.support import COMMAND, PATIENCE, call
-from tests.lag.stage import commit
+from tests.lag.lag_setup import commit
 
 
 @pytest.fixture(scope="module")

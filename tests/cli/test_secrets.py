@@ -11,7 +11,7 @@ from kclient import TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.connection import Listener
 from tests.cli.support import call
-from tests.lag.stage import commit
+from tests.lag.lag_setup import commit
 
 PASSWORD = "canary-4f1c"
 

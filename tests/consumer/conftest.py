@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.consumer.broker import MiniBroker, in_a_thread
+from tests.consumer.mini_broker import MiniBroker, in_a_thread
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: a consumer of a small broker, and a scenario that must leave nothing running."""
+"""Helpers of this folder: a consumer of a small broker, and a scenario that must leave no task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kclient import AsyncConsumer, TopicPartition
-from tests.consumer.broker import FAST, MiniBroker
+from tests.consumer.mini_broker import FAST, MiniBroker
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 

@@ -27,7 +27,7 @@ from kclient.errors import (
     UsageError,
     WakeupError,
 )
-from tests.consumer.broker import MiniBroker
+from tests.consumer.mini_broker import MiniBroker
 from tests.consumer.support import A0, A1, consumer, reached, with_broker
 from tests.scripted_broker import On
 

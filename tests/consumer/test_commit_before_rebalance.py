@@ -1,4 +1,4 @@
-"""The automatic commit before a rebalance takes no longer than leaves time to join."""
+"""The automatic commit before a rebalance leaves enough time to join."""
 
 from __future__ import annotations
 

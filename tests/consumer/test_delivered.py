@@ -1,4 +1,4 @@
-"""What is in hand: consumed and released offsets while records are iterated, polled, committed or taken back."""
+"""DeliveredRecords: consumed and committable offsets while records are iterated, polled, committed or returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""explain(): each sentence is brought about on a cluster in this process, and must say what is the matter."""
+"""explain(): each sentence, brought about on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from kclient import AsyncConsumer, Consumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CorruptBatchError, DecodeError, TopicAuthorizationError, UnknownTopicError
-from tests.consumer.broker import FAST
+from tests.consumer.mini_broker import FAST
 from tests.consumer.support import reached
 from tests.embedded.asker import Asker
 from tests.embedded.raw_producer import RawProducer

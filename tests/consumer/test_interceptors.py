@@ -1,4 +1,4 @@
-"""Interceptors: what they see, what they may do, and what their failures cost: nothing."""
+"""Interceptors: which calls they see, what they may change, and that their errors break nothing."""
 
 from __future__ import annotations
 

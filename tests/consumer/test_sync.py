@@ -1,4 +1,4 @@
-"""Consumer: what threads, forks, signals and callbacks may do. The calls themselves are those of AsyncConsumer."""
+"""Consumer with threads, forks, signals and callbacks. AsyncConsumer's tests cover the calls themselves."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from kclient.errors import (
     UsedAfterForkError,
     WakeupError,
 )
-from tests.consumer.broker import FAST, MiniBroker
 from tests.consumer.interrupts import raise_at_random
+from tests.consumer.mini_broker import FAST, MiniBroker
 
 A0 = TopicPartition("a", 0)
 

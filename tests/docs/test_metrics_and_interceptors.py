@@ -11,7 +11,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.metrics.calls import COUNTERS
 from tests.docs.blocks import python_blocks
 from tests.metrics.java_table import table
-from tests.metrics.test_like_java import NOT_HERE
+from tests.metrics.test_java_metrics import NOT_HERE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("metrics", "interceptors")

@@ -14,7 +14,7 @@ from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import OffsetOutOfRangeError, TopicAuthorizationError
 from kclient.log import MAX_REMEMBERED, THROTTLE_SECONDS, TRACE, ThrottledLogger
-from tests.consumer.broker import FAST
+from tests.consumer.mini_broker import FAST
 from tests.consumer.support import reached
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)

@@ -1,4 +1,4 @@
-"""Bytes made to hurt: counts and lengths that lie, varints without end, and valid messages that cost most memory.
+"""Malicious bytes: counts and lengths that lie, varints without end, and valid messages that cost most memory.
 
 The bounds are those of H-02: nothing is allocated for a count that the bytes left cannot hold, no allocation is
 above 8 times the input and all of them together are not above 64 times.

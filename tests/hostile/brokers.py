@@ -14,7 +14,7 @@ from kclient.generated.fetch_request import FetchRequest
 from kclient.network.cluster import Cluster
 from kclient.network.metadata import MOST_BROKERS
 from kclient.runtime import Runtime
-from tests.hostile.raw_peer import RawPeer, broker, metadata, topic, uvarint
+from tests.hostile.raw_broker import RawPeer, broker, metadata, topic, uvarint
 
 ORDERS = topic("orders", partitions=2)
 

@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2
 
 from kclient.errors import ConfigError
 from kclient.spark.decoding import registry as registry_module
-from tests.spark.decoded import decoder, raw
+from tests.spark.decoder_support import decoder, raw
 from tests.spark.registry import RegistryServer, registry_server
 
 SMALL = {"type": "record", "name": "S", "fields": [{"name": "a", "type": "int", "default": 0}]}

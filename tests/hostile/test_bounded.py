@@ -6,7 +6,7 @@ import pytest
 
 from tests.hostile.bounded import run_bounded
 
-SAMPLES = "tests.hostile.samples"
+SAMPLES = "tests.hostile.harness_samples"
 
 
 def test_the_result_of_the_function_comes_back() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.fixtures import CLUSTERS
-from tests.kafka.rows import NOT_SEEN, SEEN
+from tests.kafka.spec_rows import NOT_SEEN, SEEN
 from tests.spec_plugin import known_rows
 
 TESTS = Path(__file__).parents[1]
@@ -53,5 +53,5 @@ def test_the_test_of_a_row_exists_and_runs_on_a_real_kafka(row: str) -> None:
 
 def test_a_row_is_written_once() -> None:
     """A dict would keep the last of two silently."""
-    text = (TESTS / "kafka" / "rows.py").read_text(encoding="utf-8")
+    text = (TESTS / "kafka" / "spec_rows.py").read_text(encoding="utf-8")
     assert all(text.count(f'"{row}":') == 1 for row in [*SEEN, *NOT_SEEN])

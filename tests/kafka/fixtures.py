@@ -17,7 +17,7 @@ from localkafka import KafkaCluster, unavailable
 
 NO_KAFKA = "no Kafka"
 CLUSTERS = {"kafka1", "kafka3", "kafka28"}
-# Everything is allowed until a test denies it: `judges.denied`.
+# Everything is allowed until a test denies it: `other_clients.denied`.
 WITH_ACLS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -104,6 +104,8 @@ def fresh_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["Consumer", "AsyncConsumer"])
 def consumer_class(request: pytest.FixtureRequest) -> Any:
     """Each public class in turn, the async one behind blocking calls."""
-    from tests.kafka.faces import FACES  # here, so that no other test needs kclient for these fixtures
+    from tests.kafka.blocking_consumers import (
+        FACES,  # here, so that no other test needs kclient for these fixtures
+    )
 
     return FACES[request.param]

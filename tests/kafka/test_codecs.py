@@ -9,8 +9,8 @@ import pytest
 from kclient import TopicPartition
 from kclient.types import TimestampType
 from localkafka import CommittedOffset, KafkaCluster
-from tests.kafka.faces import read
-from tests.kafka.judges import SECONDS, producer
+from tests.kafka.blocking_consumers import read
+from tests.kafka.other_clients import SECONDS, producer
 
 PARTITIONS = 2
 COUNT = 300

@@ -11,9 +11,9 @@ import pytest
 from kclient import OffsetAndMetadata, TopicPartition
 from kclient.errors import BrokerError, CommitFailedError
 from localkafka import CommittedOffset, KafkaCluster
-from tests.kafka.faces import FACES, read, wait_for_assignment
-from tests.kafka.judges import committed, produce_numbers, wait_until_committed
-from tests.kafka.tap import Tap
+from tests.kafka.blocking_consumers import FACES, read, wait_for_assignment
+from tests.kafka.other_clients import committed, produce_numbers, wait_until_committed
+from tests.kafka.wire_tap import Tap
 
 COUNT = 50
 

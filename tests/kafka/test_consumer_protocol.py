@@ -19,8 +19,8 @@ from kclient import Consumer, KclientError, RebalanceListener, SubscriptionPatte
 from kclient.errors import BrokerError
 from localkafka import KafkaCluster
 from tests.kafka.fixtures import start
-from tests.kafka.judges import members, produce_numbers, wait_until_committed
-from tests.kafka.tap import Tap
+from tests.kafka.other_clients import members, produce_numbers, wait_until_committed
+from tests.kafka.wire_tap import Tap
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from kclient import Consumer, TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.judges import SECONDS, producer
+from tests.kafka.other_clients import SECONDS, producer
 
 
 def transactional(kafka: KafkaCluster, name: str) -> Producer:

@@ -12,7 +12,7 @@ import pytest
 
 from kclient import TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.judges import producer, wait_until_committed
+from tests.kafka.other_clients import producer, wait_until_committed
 
 PARTITIONS = 3
 SECONDS = 60

@@ -10,8 +10,8 @@ import pytest
 
 from kclient import TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.faces import FACES, read
-from tests.kafka.judges import delete_topic, produce_numbers
+from tests.kafka.blocking_consumers import FACES, read
+from tests.kafka.other_clients import delete_topic, produce_numbers
 
 FEW, MANY = 20, 2000
 POLLS = 200

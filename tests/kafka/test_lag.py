@@ -11,9 +11,9 @@ from kclient import TopicPartition, group
 from kclient.errors import BrokerError
 from kclient.lag.report import GroupLag
 from localkafka import KafkaCluster
-from tests.kafka import judges
+from tests.kafka import other_clients
 from tests.kafka.offsets_activity import Activity
-from tests.lag.stage import commit, transaction
+from tests.lag.lag_setup import commit, transaction
 
 Rows = dict[tuple[str, int], tuple[int | None, int | None, int | None]]
 
@@ -43,7 +43,7 @@ def test_the_numbers_of_kafkas_own_tool(
 ) -> None:
     kafka: KafkaCluster = request.getfixturevalue(cluster)
     kafka.create_topic(fresh_name, 2)
-    judges.produce_numbers(kafka, fresh_name, range(10), 2)
+    other_clients.produce_numbers(kafka, fresh_name, range(10), 2)
     activity = Activity(kafka, fresh_name, fresh_name)
     name = activity.name(kind)
     if kind == "simple":
@@ -60,7 +60,7 @@ def test_the_numbers_of_kafkas_own_tool(
         report = measured(kafka, name)
         assert rows(report) == as_kafka_tells(kafka, name)
         assert rows(report) == {(fresh_name, 0): (3, 5, 2), (fresh_name, 1): (None, 5, None)}
-        state, told = judges.members(kafka, name)
+        state, told = other_clients.members(kafka, name)
         assert (report.group.kind, report.group.state.upper()) == (kind, state)
         assert {one.client_id: set(one.partitions) for one in report.group.members} == told
         assert [one.client_host for one in report.group.members] == ["127.0.0.1"]
@@ -73,7 +73,7 @@ def test_ends_under_an_open_transaction_and_topics_that_go(kafka1: KafkaCluster,
     gone = f"{fresh_name}-gone"
     kafka1.create_topic(fresh_name)
     kafka1.create_topic(gone)
-    judges.produce_numbers(kafka1, fresh_name, range(4), 1)
+    other_clients.produce_numbers(kafka1, fresh_name, range(4), 1)
     tp = TopicPartition(fresh_name, 0)
     commit(kafka1.bootstrap_servers, fresh_name, {tp: 1, TopicPartition(gone, 0): 0})
     producer = transaction(kafka1.bootstrap_servers, tp, 3, fresh_name)
@@ -84,12 +84,14 @@ def test_ends_under_an_open_transaction_and_topics_that_go(kafka1: KafkaCluster,
         ("read_committed", IsolationLevel.READ_COMMITTED),
     ):
         (told,) = admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=level).values()
-        end = told.result(timeout=judges.SECONDS).offset
+        end = told.result(timeout=other_clients.SECONDS).offset
         assert rows(measured(kafka1, fresh_name, isolation_level=word))[tp] == (1, end, end - 1)
         assert end == (7 if word == "read_uncommitted" else 4)
-    producer.abort_transaction(judges.SECONDS)
-    judges.delete_topic(kafka1, gone)
-    judges.wait_until_committed(kafka1, fresh_name, {tp: 1})  # brokers delete the offsets with the topic
+    producer.abort_transaction(other_clients.SECONDS)
+    other_clients.delete_topic(kafka1, gone)
+    other_clients.wait_until_committed(
+        kafka1, fresh_name, {tp: 1}
+    )  # brokers delete the offsets with the topic
     assert list(rows(measured(kafka1, fresh_name))) == [tp]
 
 

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from kclient import Consumer, OffsetAndMetadata, TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.judges import SECONDS, produce_numbers
-from tests.kafka.tap import Exchange, Tap
+from tests.kafka.other_clients import SECONDS, produce_numbers
+from tests.kafka.wire_tap import Exchange, Tap
 
 NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR, FENCED_LEADER_EPOCH = 6, 16, 74
 

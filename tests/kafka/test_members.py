@@ -6,8 +6,8 @@ import pytest
 
 from kclient import TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.judges import assignor, members, produce_numbers, wait_until_committed
-from tests.kafka.team import Member, Team
+from tests.kafka.member_processes import Member, Team
+from tests.kafka.other_clients import assignor, members, produce_numbers, wait_until_committed
 
 PARTITIONS = 6
 WAVE = 3000

@@ -11,7 +11,7 @@ from kclient.generated.consumer_group_current_member_assignment_value import (
 from kclient.generated.group_metadata_value import GroupMetadataValue
 from kclient.group.offsets_topic import OffsetsRecord
 from localkafka import KafkaCluster, console
-from tests.kafka import judges
+from tests.kafka import other_clients
 from tests.kafka.offsets_activity import Activity, members
 
 COMMIT, GROUP = 1, 2
@@ -27,7 +27,7 @@ def test_commits_and_members_are_what_brokers_tell(
     kafka: KafkaCluster = request.getfixturevalue(cluster)
     newer = cluster == "kafka1"
     kafka.create_topic(fresh_name, 2)
-    judges.produce_numbers(kafka, fresh_name, range(10), 2)
+    other_clients.produce_numbers(kafka, fresh_name, range(10), 2)
     activity = Activity(kafka, fresh_name, fresh_name)
     with members(activity, newer=newer):
         pairs = activity.read()
@@ -35,13 +35,13 @@ def test_commits_and_members_are_what_brokers_tell(
         commits = group.committed_offsets(pairs)
         for name in activity.names.values():
             offsets = {tp: commit.offset for tp, commit in commits[name].items()}
-            assert offsets == judges.committed(kafka, name), name
+            assert offsets == other_clients.committed(kafka, name), name
         assert commits[activity.name("ours")][TopicPartition(fresh_name, 1)].metadata == "from kclient"
         for what in CLASSIC:
-            _, told = judges.members(kafka, activity.name(what))
+            _, told = other_clients.members(kafka, activity.name(what))
             assert classic_members(records, activity.name(what)) == told
         for what in NEWER if newer else ():
-            _, told = judges.members(kafka, activity.name(what))
+            _, told = other_clients.members(kafka, activity.name(what))
             assert numbers_held(records, activity.name(what)) == {tp.partition for tp in told[what]}
     activity.delete("ours")
     pairs = activity.read()

@@ -11,8 +11,8 @@ import pytest
 from kclient import TopicPartition
 from kclient.errors import KclientError
 from localkafka import KafkaCluster
-from tests.kafka.faces import FACES, read
-from tests.kafka.judges import produce_numbers
+from tests.kafka.blocking_consumers import FACES, read
+from tests.kafka.other_clients import produce_numbers
 from tests.realtime import within
 
 CLOSE_SECONDS = 2.0

@@ -8,8 +8,8 @@ import pytest
 
 from kclient import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.faces import read, read_nothing
-from tests.kafka.judges import SECONDS, produce_numbers, producer
+from tests.kafka.blocking_consumers import read, read_nothing
+from tests.kafka.other_clients import SECONDS, produce_numbers, producer
 
 COUNT = 100
 FIRST = 1_700_000_000_000

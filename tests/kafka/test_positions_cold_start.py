@@ -12,9 +12,9 @@ import pytest
 from kclient import Consumer, TopicPartition
 from kclient.errors import NoOffsetError
 from localkafka import KafkaCluster
-from tests.kafka.faces import read, wait_for_assignment
+from tests.kafka.blocking_consumers import read, wait_for_assignment
 from tests.kafka.fixtures import start
-from tests.kafka.judges import SECONDS, committed, producer
+from tests.kafka.other_clients import SECONDS, committed, producer
 
 HOUR = 3_600_000
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)

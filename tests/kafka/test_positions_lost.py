@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from kclient import OffsetAndMetadata, TopicPartition
 from kclient.errors import LogTruncatedError, OffsetOutOfRangeError
 from localkafka import KafkaCluster
-from tests.kafka.faces import read, read_nothing
-from tests.kafka.judges import QUIET, SECONDS, produce_numbers, producer
+from tests.kafka.blocking_consumers import read, read_nothing
+from tests.kafka.other_clients import QUIET, SECONDS, produce_numbers, producer
 
 HOUR = 3_600_000
 

@@ -8,8 +8,8 @@ import pytest
 
 from kclient import OffsetAndMetadata, TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.faces import read, read_nothing, wait_for_assignment
-from tests.kafka.judges import committed, produce_numbers, wait_until_committed
+from tests.kafka.blocking_consumers import read, read_nothing, wait_for_assignment
+from tests.kafka.other_clients import committed, produce_numbers, wait_until_committed
 
 PARTITIONS = 2
 COUNT = 200

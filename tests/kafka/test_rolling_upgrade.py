@@ -12,8 +12,8 @@ from kclient import Consumer
 from kclient.errors import BrokerError
 from kclient.protocol.errors import INCONSISTENT_GROUP_PROTOCOL
 from localkafka import KafkaCluster
-from tests.kafka.judges import SECONDS, assignor, producer
-from tests.kafka.team import Member, Team
+from tests.kafka.member_processes import Member, Team
+from tests.kafka.other_clients import SECONDS, assignor, producer
 
 PARTITIONS = 12
 # librdkafka refuses two assignors of different kinds: its member goes over in the last step of the first round.

@@ -12,7 +12,7 @@ import pytest
 from kclient import Consumer, RebalanceListener, TopicPartition
 from kclient.errors import BrokerError
 from localkafka import KafkaCluster
-from tests.kafka.tap import Tap
+from tests.kafka.wire_tap import Tap
 
 SECONDS = 30
 SESSION_MS = 8_000

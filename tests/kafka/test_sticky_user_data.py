@@ -13,10 +13,10 @@ from kclient.group.assignors import Subscription
 from kclient.group.assignors.sticky import decode_cooperative, decode_sticky
 from kclient.group.subscription_codec import decode_subscription
 from localkafka import KafkaCluster
-from tests.kafka.judges import assignor
-from tests.kafka.tap import Tap
-from tests.kafka.team import SECONDS, Member, Team
-from tests.kafka.test_wire_of_groups import settings
+from tests.kafka.member_processes import SECONDS, Member, Team
+from tests.kafka.other_clients import assignor
+from tests.kafka.test_group_requests import settings
+from tests.kafka.wire_tap import Tap
 
 PARTITIONS = 12
 STRATEGIES = ["sticky", "cooperative-sticky"]

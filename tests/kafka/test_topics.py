@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from kclient import TopicPartition
 from kclient.errors import UnknownTopicError
 from localkafka import KafkaCluster
-from tests.kafka.faces import read, wait_for_assignment
-from tests.kafka.judges import delete_topic, produce_numbers, producer, wait_until_committed
+from tests.kafka.blocking_consumers import read, wait_for_assignment
+from tests.kafka.other_clients import delete_topic, produce_numbers, producer, wait_until_committed
 
 SECONDS = 20
 

@@ -17,7 +17,7 @@ from kclient.embedded.transactions.transaction import TransactionMetadata, Trans
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.records.writer import NewRecord, build_batch
 from localkafka import KafkaCluster
-from tests.kafka.judges import SECONDS
+from tests.kafka.other_clients import SECONDS
 
 TOPIC = "__transaction_state"
 PATIENCE = 20.0

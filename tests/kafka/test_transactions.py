@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 
 from kclient import TopicPartition
 from localkafka import KafkaCluster
-from tests.kafka.faces import read, read_nothing
-from tests.kafka.judges import SECONDS, committed, producer
+from tests.kafka.blocking_consumers import read, read_nothing
+from tests.kafka.other_clients import SECONDS, committed, producer
 
 ALL = range(60)
 ABORTED = {*range(10, 20), *range(25, 45, 2)}

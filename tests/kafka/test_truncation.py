@@ -9,9 +9,9 @@ import pytest
 from kclient import Consumer, TopicPartition
 from kclient.errors import LogTruncatedError, OffsetOutOfRangeError
 from localkafka import KafkaCluster, probe
-from tests.kafka.faces import read
-from tests.kafka.judges import delete_topic, producer
-from tests.kafka.tap import Tap
+from tests.kafka.blocking_consumers import read
+from tests.kafka.other_clients import delete_topic, producer
+from tests.kafka.wire_tap import Tap
 
 SECONDS = 60
 COMMON, LOST, NEW = range(10), range(100, 110), range(200, 225)

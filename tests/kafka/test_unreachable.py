@@ -24,8 +24,8 @@ from kclient.errors import (
     VersionError,
 )
 from localkafka import KafkaCluster
-from tests.kafka.faces import read
-from tests.kafka.judges import produce_numbers
+from tests.kafka.blocking_consumers import read
+from tests.kafka.other_clients import produce_numbers
 
 TOLD_WITHIN = 1.0
 

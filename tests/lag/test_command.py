@@ -18,7 +18,7 @@ from kclient.cli.exit_codes import exit_code
 from kclient.cli.main import main
 from kclient.embedded import EmbeddedCluster
 from kclient.metrics import prometheus_text
-from tests.lag.stage import commit
+from tests.lag.lag_setup import commit
 
 PATIENCE = 30
 

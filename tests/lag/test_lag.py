@@ -20,7 +20,7 @@ from kclient.errors import (
     UnknownTopicError,
 )
 from kclient.protocol.errors import GROUP_ID_NOT_FOUND
-from tests.lag.stage import commit, delete_but_keep_offsets, measured, rows, transaction
+from tests.lag.lag_setup import commit, delete_but_keep_offsets, measured, rows, transaction
 
 ANYBODY = "User:ANONYMOUS"
 

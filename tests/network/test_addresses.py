@@ -20,7 +20,7 @@ from kclient.network import errors
 from kclient.network.broker import BrokerConnection, ConnectionContext
 from kclient.network.cluster import Cluster
 from kclient.network.peer import Peer
-from tests.network.helpers import SETTINGS
+from tests.network.support import SETTINGS
 from tests.network.test_start import Names, failure
 from tests.scripted_broker import On, ScriptedBroker
 

@@ -25,7 +25,7 @@ from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.generated.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from kclient.network.connection import FIRST_CORRELATION_ID, Connection
-from tests.network.helpers import connect
+from tests.network.support import connect
 from tests.realtime import within
 from tests.scripted_broker import On, ScriptedBroker
 

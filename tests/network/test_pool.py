@@ -14,7 +14,7 @@ from kclient.network.metadata import MetadataCache
 from kclient.network.pool import ConnectionPool
 from kclient.runtime import Address, Runtime
 from kclient.types import Broker
-from tests.network.helpers import SETTINGS
+from tests.network.support import SETTINGS
 
 
 @attrs.define

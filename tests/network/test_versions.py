@@ -17,7 +17,7 @@ from kclient.generated.fetch_request import FetchRequest
 from kclient.network.api_versions import SOFTWARE_NAME, SOFTWARE_VERSION, choose_version
 from kclient.network.connection import FIRST_CORRELATION_ID, Connection
 from kclient.network.peer import Peer
-from tests.network.helpers import connect
+from tests.network.support import connect
 from tests.scripted_broker import On, ScriptedBroker
 
 PEER = Peer("broker", 9092, 1)

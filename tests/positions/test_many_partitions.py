@@ -10,7 +10,7 @@ import pytest
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.call_counter import CallCounter
 from tests.positions.fake_cluster import FakeCluster, run, settle
-from tests.positions.upkeep_support import EPOCH, LIST, Committed, all_found, epoch_ends, lists, upkeep
+from tests.positions.updater_support import EPOCH, LIST, Committed, all_found, epoch_ends, lists, updater
 
 
 def led_by_3(count: int, epoch: int = 5, shift: int = 0) -> dict[tuple[str, int], tuple[int, int]]:
@@ -27,7 +27,7 @@ def start(count: int, offset: OffsetAndMetadata | None) -> int:
         cluster = FakeCluster(led_by_3(count))
         cluster.answer(LIST, lists(7))
         cluster.answer(EPOCH, epoch_ends(3, 1000))
-        async with upkeep(cluster, committed=committed) as (positions, _):
+        async with updater(cluster, committed=committed) as (positions, _):
             with CallCounter() as calls:
                 positions.assign([TopicPartition("orders", n) for n in range(count)])
                 await settle()
@@ -50,7 +50,7 @@ def test_the_start_of_many_partitions_is_linear_and_three_requests(offset: Offse
 def doing(work: Callable[[FakeCluster], None], count: int) -> int:
     async def scenario() -> int:
         cluster = FakeCluster(led_by_3(count))
-        async with upkeep(cluster) as (positions, one):
+        async with updater(cluster) as (positions, one):
             positions.assign([TopicPartition("orders", n) for n in range(count)])
             for tp in positions.assigned():
                 positions.seek(tp, OffsetAndMetadata(5), cluster.metadata.leader(tp))

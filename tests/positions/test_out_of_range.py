@@ -1,4 +1,4 @@
-"""A position that the log lost: told with its numbers, or reset by a policy that was set."""
+"""OFFSET_OUT_OF_RANGE: raised with the offsets, or reset by the policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kclient.positions.reset_events import OffsetReset
 from kclient.positions.state import FetchPosition
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import run, settle
-from tests.positions.upkeep_support import LIST, ON_1, P0, P1, led_by_1, lists, upkeep
+from tests.positions.updater_support import LIST, ON_1, P0, P1, led_by_1, lists, updater
 
 
 def bounds(start: int, end: int) -> Callable[[int, Any], Any]:
@@ -30,7 +30,7 @@ def test_a_lost_position_is_told_with_its_numbers_when_no_policy_is_set() -> Non
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with upkeep(cluster) as (positions, one):
+        async with updater(cluster) as (positions, one):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)
@@ -52,7 +52,7 @@ def test_a_lost_position_is_told_without_numbers_when_the_broker_does_not_give_t
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: PortClosedError("gone"))
-        async with upkeep(cluster) as (positions, one):
+        async with updater(cluster) as (positions, one):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)
@@ -69,7 +69,7 @@ def test_each_lost_position_is_an_error_of_its_own() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with upkeep(cluster) as (positions, one):
+        async with updater(cluster) as (positions, one):
             positions.assign([P0, P1])
             for tp, offset in ((P0, 100), (P1, 1_000)):
                 positions.seek(tp, OffsetAndMetadata(offset), ON_1)
@@ -87,7 +87,7 @@ def test_all_lost_positions_of_one_answer_are_reset() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with upkeep(cluster, on_out_of_range="earliest") as (positions, _):
+        async with updater(cluster, on_out_of_range="earliest") as (positions, _):
             positions.assign([P0, P1])
             for tp in (P0, P1):
                 positions.seek(tp, OffsetAndMetadata(100), ON_1)
@@ -107,7 +107,7 @@ def test_a_lost_position_follows_a_policy_that_was_set_and_says_what_was_skipped
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with upkeep(cluster, jumps=jumps, **{key: policy}) as (positions, one):
+        async with updater(cluster, jumps=jumps, **{key: policy}) as (positions, one):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)
@@ -133,7 +133,7 @@ def test_lost_positions_of_one_answer_are_one_line_and_an_event_each(
         cluster = led_by_1(100)
         cluster.answer(LIST, lists(150))
         many = [TopicPartition("orders", n) for n in range(100)]
-        async with upkeep(cluster, jumps=jumps, on_out_of_range="earliest") as (positions, _):
+        async with updater(cluster, jumps=jumps, on_out_of_range="earliest") as (positions, _):
             positions.assign(many)
             for tp in many:
                 positions.seek(tp, OffsetAndMetadata(tp.partition * 10), ON_1)
@@ -155,7 +155,7 @@ def test_only_a_commit_that_is_missing_follows_on_no_offset() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with upkeep(cluster, P0, on_no_offset="earliest") as (positions, one):
+        async with updater(cluster, P0, on_no_offset="earliest") as (positions, one):
             assert positions.position(P0) == FetchPosition(500, None, ON_1)
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)
@@ -171,7 +171,7 @@ def test_an_out_of_range_error_is_forgotten_when_the_user_seeks_before_it_was_to
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with upkeep(cluster) as (positions, one):
+        async with updater(cluster) as (positions, one):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)

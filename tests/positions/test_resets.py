@@ -15,7 +15,7 @@ from kclient.positions.state import EARLIEST, FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import FakeCluster, run, settle, until
 from tests.positions.test_list_offsets import answer
-from tests.positions.upkeep_support import (
+from tests.positions.updater_support import (
     AWAIT_RESET,
     FETCHING,
     LIST,
@@ -25,7 +25,7 @@ from tests.positions.upkeep_support import (
     all_found,
     led_by_1,
     lists,
-    upkeep,
+    updater,
 )
 
 
@@ -40,7 +40,7 @@ def test_resets_of_six_partitions_go_to_three_leaders_in_parallel() -> None:
 
         cluster = FakeCluster({("orders", n): (1 + n % 3, 5) for n in range(6)})
         cluster.answer(LIST, held_back)
-        async with upkeep(cluster, *(TopicPartition("orders", n) for n in range(6))) as (positions, _):
+        async with updater(cluster, *(TopicPartition("orders", n) for n in range(6))) as (positions, _):
             assert sorted(asked.node_id for asked in cluster.of(LIST)) == [1, 2, 3]
             answers_may_come.set()
             await settle()
@@ -55,7 +55,7 @@ def test_a_partition_without_leader_waits_for_metadata() -> None:
     async def scenario() -> None:
         cluster = FakeCluster({})
         cluster.answer(LIST, lists(1))
-        async with upkeep(cluster, P0) as (positions, _):
+        async with updater(cluster, P0) as (positions, _):
             for _ in range(3):
                 cluster.set_leaders({})  # an answer without news must not be followed by ever more questions
                 await settle()
@@ -74,7 +74,7 @@ def test_a_reset_in_flight_is_not_asked_for_again_before_the_request_timeout() -
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: asyncio.sleep(29, answer((P0, 0, 1))))
-        async with upkeep(cluster, P0) as (positions, _):
+        async with updater(cluster, P0) as (positions, _):
             for _ in range(20):
                 await asyncio.sleep(1)
                 positions.changed.notify()
@@ -91,7 +91,7 @@ def test_a_request_that_fails_at_its_very_end_is_followed_by_one_other_only() ->
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: asyncio.sleep(30.01, PortClosedError("timed out")))
-        async with upkeep(cluster, P0) as (positions, _):
+        async with updater(cluster, P0) as (positions, _):
             await asyncio.sleep(30.0)
             positions.changed.notify()
             await asyncio.sleep(0.02)
@@ -117,7 +117,7 @@ def test_whatever_becomes_of_a_question_it_is_noted_as_in_flight_only_until_then
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: asyncio.sleep(0.05, reply))
-        async with upkeep(cluster, P0) as (positions, _):
+        async with updater(cluster, P0) as (positions, _):
             assert positions.state(P0).request_in_flight
             seen = positions.changed.count
             await asyncio.sleep(0.06)
@@ -132,7 +132,7 @@ def test_found_offsets_are_applied_and_the_refused_partition_is_asked_again_with
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: answer((P0, 0, 10), (P1, 6, -1)))
-        async with upkeep(cluster, P0, P1) as (positions, one):
+        async with updater(cluster, P0, P1) as (positions, one):
             assert positions.position(P0) == FetchPosition(10, None, ON_1)
             assert positions.state(P1).fetch_state is AWAIT_RESET
             assert cluster.updates
@@ -155,7 +155,7 @@ def test_a_lost_connection_is_retried_with_fresh_metadata_and_not_told() -> None
         cluster = led_by_1()
         answers: list[Any] = [PortClosedError("gone"), answer((P0, 0, 4))]
         cluster.answer(LIST, lambda node, request: answers.pop(0))
-        async with upkeep(cluster, P0) as (positions, one):
+        async with updater(cluster, P0) as (positions, one):
             assert cluster.updates
             assert len(cluster.of(LIST)) == 1
             await until(lambda: all_found(positions))
@@ -169,7 +169,7 @@ def test_a_fatal_error_of_a_reset_is_told_once_by_each_poll_until_it_is_gone() -
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: answer((P0, 0, 9), (P1, 29, -1)))
-        async with upkeep(cluster, P0, P1) as (positions, one):
+        async with updater(cluster, P0, P1) as (positions, one):
             await asyncio.sleep(10)
             assert len(cluster.of(LIST)) == 1
             assert positions.position(P0) is None
@@ -206,7 +206,7 @@ def test_an_answer_is_used_only_where_the_question_still_stands(
         never: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         replies = [first, never, never]
         cluster.answer(LIST, lambda node, request: replies.pop(0))
-        async with upkeep(cluster, P0) as (positions, _):
+        async with updater(cluster, P0) as (positions, _):
             meanwhile(positions)
             await settle()
             first.set_result(answer((P0, 0, 123)))
@@ -223,7 +223,7 @@ def test_a_search_by_time_that_finds_nothing_is_repeated_after_the_request_timeo
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lists(-1))
-        async with upkeep(cluster, P0, auto_offset_reset="by_duration:PT1H", request_timeout_ms=3_000) as (
+        async with updater(cluster, P0, auto_offset_reset="by_duration:PT1H", request_timeout_ms=3_000) as (
             positions,
             _,
         ):

@@ -17,7 +17,7 @@ from kclient.positions.state import EpochEnd, FetchPosition
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
 from tests.positions.fake_cluster import FakeCluster, run, settle, until
-from tests.positions.upkeep_support import (
+from tests.positions.updater_support import (
     AWAIT_VALIDATION,
     EPOCH,
     LIST,
@@ -28,7 +28,7 @@ from tests.positions.upkeep_support import (
     epoch_ends,
     led_by_1,
     lists,
-    upkeep,
+    updater,
 )
 
 
@@ -47,7 +47,7 @@ def test_after_a_change_of_leader_the_position_is_checked_and_kept() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(3, 100))
-        async with upkeep(cluster) as (positions, one):
+        async with updater(cluster) as (positions, one):
             await consumed_under_epoch_3(cluster, positions)
             assert positions.position(P0) == FetchPosition(100, 3, LeaderAndEpoch(2, 6))
             (asked,) = cluster.of(EPOCH)
@@ -64,7 +64,7 @@ def test_a_truncation_goes_back_to_the_common_end_under_a_policy() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(2, 90))
-        async with upkeep(cluster, jumps=jumps, auto_offset_reset="latest") as (positions, one):
+        async with updater(cluster, jumps=jumps, auto_offset_reset="latest") as (positions, one):
             await consumed_under_epoch_3(cluster, positions)
             assert positions.position(P0) == FetchPosition(90, 2, LeaderAndEpoch(2, 6))
             assert cluster.of(LIST) == []
@@ -82,7 +82,7 @@ def test_a_truncation_is_told_without_a_policy_and_the_position_stays(keys: dict
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(2, 90))
-        async with upkeep(cluster, **keys) as (positions, one):
+        async with updater(cluster, **keys) as (positions, one):
             await consumed_under_epoch_3(cluster, positions)
             error = one.take_error()
             assert isinstance(error, LogTruncatedError)
@@ -106,7 +106,7 @@ def test_an_unknown_epoch_is_a_lost_position(epoch: int, end: int) -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(epoch, end))
         cluster.answer(LIST, lists(55))
-        async with upkeep(cluster, auto_offset_reset=policy) as (positions, one):
+        async with updater(cluster, auto_offset_reset=policy) as (positions, one):
             await consumed_under_epoch_3(cluster, positions)
             return one.take_error(), positions.position(P0)
 
@@ -125,7 +125,7 @@ def test_other_errors_of_a_validation_are_retried(code: int) -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(-1, -1, code))
-        async with upkeep(cluster) as (positions, one):
+        async with updater(cluster) as (positions, one):
             await consumed_under_epoch_3(cluster, positions)
             assert positions.state(P0).fetch_state is AWAIT_VALIDATION
             assert cluster.updates
@@ -141,7 +141,7 @@ def test_a_refused_validation_is_told_once_and_moves_nothing() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(-1, -1, 29))
-        async with upkeep(cluster, auto_offset_reset="earliest") as (positions, one):
+        async with updater(cluster, auto_offset_reset="earliest") as (positions, one):
             await consumed_under_epoch_3(cluster, positions)
             assert isinstance(one.take_error(), TopicAuthorizationError)
             assert one.take_error() is None
@@ -156,7 +156,7 @@ def test_a_broker_too_old_to_be_asked_ends_the_validation() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.versions["OffsetForLeaderEpochRequest"] = 2
-        async with upkeep(cluster) as (positions, _):
+        async with updater(cluster) as (positions, _):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(90, 3), ON_1)
             await settle()
@@ -175,7 +175,7 @@ def test_a_seek_during_a_validation_makes_its_answer_worthless() -> None:
         cluster = led_by_1()
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         cluster.answer(EPOCH, lambda node, request: reply)
-        async with upkeep(cluster, auto_offset_reset="earliest") as (positions, _):
+        async with updater(cluster, auto_offset_reset="earliest") as (positions, _):
             await consumed_under_epoch_3(cluster, positions)
             positions.seek(P0, OffsetAndMetadata(95), LeaderAndEpoch(2, 6))
             reply.set_result(epoch_ends(2, 90)(2, cluster.of(EPOCH)[0].message))
@@ -190,7 +190,7 @@ def test_a_metadata_update_without_news_changes_nothing() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lists(10))
-        async with upkeep(cluster, P0) as (positions, _):
+        async with updater(cluster, P0) as (positions, _):
             positions.advance(P0, 20, 5)
             cluster.set_leaders({("orders", n): (1, 5) for n in range(3)})
             await settle()
@@ -217,7 +217,7 @@ def test_a_divergence_that_a_fetch_was_told_of_is_judged_without_a_question(
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lists(55))
-        async with upkeep(cluster, auto_offset_reset=policy) as (positions, one):
+        async with updater(cluster, auto_offset_reset=policy) as (positions, one):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(90), ON_1)
             positions.advance(P0, 100, 3)
@@ -242,7 +242,7 @@ def test_all_truncations_of_an_answer_are_one_error() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(2, 90))
-        async with upkeep(cluster, on_out_of_range="error") as (positions, one):
+        async with updater(cluster, on_out_of_range="error") as (positions, one):
             positions.assign([P0, P1, P2])
             for tp, offset in ((P0, 100), (P1, 110), (P2, 90)):
                 positions.seek(tp, OffsetAndMetadata(offset - 1), ON_1)

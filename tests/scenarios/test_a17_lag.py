@@ -17,7 +17,7 @@ import pytest
 from kclient import Consumer, TopicPartition, group
 from kclient.cli.main import main
 from kclient.embedded import EmbeddedCluster
-from tests.lag.stage import commit, delete_but_keep_offsets, transaction
+from tests.lag.lag_setup import commit, delete_but_keep_offsets, transaction
 
 SECONDS = 20
 GROUP = "billing"

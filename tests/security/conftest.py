@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from localkafka import KafkaCluster, unavailable
-from tests.kafka.judges import produce_numbers
+from tests.kafka.other_clients import produce_numbers
 from tests.security.certificates import Authority
 
 VERSION = "4.3.1"

@@ -32,7 +32,7 @@ from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 from kclient.security import ScramError, ScramServer, Secret, plain_user, scram, scram_credential
 from tests.default_responses import api_versions
-from tests.network.helpers import connect
+from tests.network.support import connect
 from tests.realtime import within
 from tests.scripted_broker import On, ScriptedBroker
 

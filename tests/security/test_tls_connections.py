@@ -34,7 +34,7 @@ from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.security import Secret
 from kclient.security.tls import Tls, TlsOptions
-from tests.network.helpers import connect
+from tests.network.support import connect
 from tests.realtime import within
 from tests.scripted_broker import On, ScriptedBroker
 from tests.security.certificates import Authority

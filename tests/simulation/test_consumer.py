@@ -10,7 +10,7 @@ import pytest
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.errors import KclientError
-from tests.consumer.broker import MiniBroker
+from tests.consumer.mini_broker import MiniBroker
 from tests.simulation.support import in_another_process
 from tests.simulation.wire import Act, Trip
 from tests.simulation.world import World, run

@@ -115,8 +115,8 @@ def read_with_other_client(
 def _no_client_outlives_a_test() -> Iterator[None]:
     yield
     clients.close()
-    if "tests.spark.streams" in sys.modules:
-        sys.modules["tests.spark.streams"].stop_readers()
+    if "tests.spark.stream_driver" in sys.modules:
+        sys.modules["tests.spark.stream_driver"].stop_readers()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from kclient.spark.decoding import decoder_of, json_format
 from kclient.spark.decoding.formats import ConversionError
 from kclient.spark.decoding.json_format import JsonFormat, fault_of
 from kclient.spark.options import SourceOptions
-from tests.spark.decoded import decoder, raw, values_of
+from tests.spark.decoder_support import decoder, raw, values_of
 
 FLIGHT = "carrier STRING, flight INT, delay DOUBLE, tags ARRAY<STRING>"
 documents = st.fixed_dictionaries(

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.errors import ConfigError, DecodeError
-from tests.spark.decoded import decoder, raw, values_of
+from tests.spark.decoder_support import decoder, raw, values_of
 
 File = descriptor_pb2.FileDescriptorProto
 Field = descriptor_pb2.FieldDescriptorProto

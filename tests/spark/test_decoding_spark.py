@@ -12,7 +12,7 @@ import pytest
 from kclient.spark import register
 from localkafka import KafkaCluster
 from tests.spark.conftest import Message, make_topic, write
-from tests.spark.decoded import decoder
+from tests.spark.decoder_support import decoder
 from tests.spark.test_decoding_avro import FLIGHT, FLOWN, SPARK, by_apache
 from tests.spark.test_decoding_protobuf import filled, flights, written_to
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kclient.spark.decoding import registry as registry_module
 from kclient.spark.decoding.avro_format import elements_of
 from kclient.spark.decoding.formats import ElementBudget
-from tests.spark.decoded import decoder, raw
+from tests.spark.decoder_support import decoder, raw
 from tests.spark.registry import registry_server
 from tests.spark.test_decoding_avro import FLIGHT, FLOWN, SMALL, by_fastavro
 

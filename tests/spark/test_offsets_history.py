@@ -20,7 +20,7 @@ from kclient.spark.offsets_history import OffsetsHistorySettings
 from kclient.spark.offsets_history.rows import TopicRecord, rows_of
 from kclient.spark.offsets_history.store import HistoryState, HistoryStore, as_stored
 from kclient.spark.ranges import OffsetRange
-from tests.spark.history import keep, table
+from tests.spark.offsets_history_support import keep, table
 
 GOLDEN = Path(__file__).parents[1] / "group" / "data"
 SECONDS = 30

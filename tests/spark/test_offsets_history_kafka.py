@@ -16,9 +16,9 @@ import pytest
 from kclient.spark.offsets_history.views import lag_table
 from localkafka import KafkaCluster, console
 from tests.cli.support import COMMAND, PATIENCE
-from tests.kafka import judges
+from tests.kafka import other_clients
 from tests.kafka.offsets_activity import Activity, members
-from tests.spark.history import keep, table
+from tests.spark.offsets_history_support import keep, table
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,13 +27,15 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @pytest.mark.spec("SP-90", "SP-91", "SP-92", "SP-93", "ST-20")
 def test_the_tables_are_what_the_groups_did(kafka1: KafkaCluster, fresh_name: str, tmp_path: Path) -> None:
     kafka1.create_topic(fresh_name, 2)
-    judges.produce_numbers(kafka1, fresh_name, range(10), 2)
+    other_clients.produce_numbers(kafka1, fresh_name, range(10), 2)
     activity = Activity(kafka1, fresh_name, fresh_name)
     with members(activity, newer=True):
         first = keep(kafka1.bootstrap_servers, tmp_path)
         owners = {what: owned_by_members(tmp_path, activity.name(what)) for what in activity.names}
         told = {
-            what: judges.members(kafka1, activity.name(what))[1] for what in owners if what != "transactional"
+            what: other_clients.members(kafka1, activity.name(what))[1]
+            for what in owners
+            if what != "transactional"
         }
     for what, by_client in told.items():
         assert owners[what] == {(tp.topic, tp.partition) for owned in by_client.values() for tp in owned}, (
@@ -66,7 +68,7 @@ def test_the_tables_are_what_the_groups_did(kafka1: KafkaCluster, fresh_name: st
 def test_a_watch_that_is_killed_loses_nothing(kafka1: KafkaCluster, fresh_name: str, tmp_path: Path) -> None:
     """The command line, while classic groups, groups of KIP-848 and transactions commit; killed between them."""
     kafka1.create_topic(fresh_name, 2)
-    judges.produce_numbers(kafka1, fresh_name, range(10), 2)
+    other_clients.produce_numbers(kafka1, fresh_name, range(10), 2)
     activity = Activity(kafka1, fresh_name, fresh_name)
     watch = [*COMMAND, "offsets-history", "-b", kafka1.bootstrap_servers, "--out", str(tmp_path)]
     watch += ["--watch", "--every", "1s", "--json"]
@@ -97,7 +99,7 @@ def test_a_watch_that_is_killed_loses_nothing(kafka1: KafkaCluster, fresh_name: 
     for what, group in activity.names.items():
         if what == "ours":
             continue
-        for tp, offset in judges.committed(kafka1, group).items():
+        for tp, offset in other_clients.committed(kafka1, group).items():
             row = last[group, tp.partition]
             assert (row["sampled_at"], row["committed"], row["lag"]) == (newest(last), offset, 5 - offset)
 

@@ -13,7 +13,7 @@ from kclient.spark.decoding import ValueDecoder
 from kclient.spark.executor import clients
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.source import BatchReader, RangePartition
-from tests.spark.ranges import Log, options_for
+from tests.spark.range_support import Log, options_for
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from kclient.embedded import EmbeddedCluster, NewRecord
 from kclient.records.compression import Compression
 from kclient.spark.executor import clients, read_range
 from kclient.spark.ranges import OffsetRange
-from tests.spark.ranges import ALL, COMMITTED, Log, options_for
+from tests.spark.range_support import ALL, COMMITTED, Log, options_for
 
 Write = Callable[[Log], None]
 

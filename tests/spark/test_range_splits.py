@@ -12,7 +12,7 @@ from kclient.embedded import EmbeddedCluster, NewRecord
 from kclient.records.compression import Compression
 from kclient.spark.executor import clients
 from kclient.spark.ranges import OffsetRange, split
-from tests.spark.ranges import COMMITTED, Log
+from tests.spark.range_support import COMMITTED, Log
 
 _names = iter(range(10**9))
 

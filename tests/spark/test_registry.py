@@ -14,7 +14,7 @@ import pytest
 from kclient.errors import ConfigError, ConnectError
 from kclient.spark.decoding import registry as registry_module
 from tests.realtime import within
-from tests.spark.decoded import decoder, raw
+from tests.spark.decoder_support import decoder, raw
 from tests.spark.registry import registry_server
 from tests.spark.test_decoding_avro import SMALL
 

@@ -23,7 +23,7 @@ from kclient.spark.group_progress import GroupCommitter, behind, end_offsets
 from kclient.spark.listener import GroupCommitListener
 from kclient.spark.options import SourceOptions
 from kclient.types import TopicPartition
-from tests.spark.streams import Query, commit, fill, reader_of
+from tests.spark.stream_driver import Query, commit, fill, reader_of
 
 pytestmark = [pytest.mark.kafka_cluster(brokers=2, topics={"t": 2}), pytest.mark.timeout(60)]
 

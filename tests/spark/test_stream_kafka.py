@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from kclient.errors import DataLossError
 from localkafka import KafkaCluster
 from tests.spark.conftest import Message, make_topic, write
-from tests.spark.streams import Query, everything, reader_of
+from tests.spark.stream_driver import Query, everything, reader_of
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -12,7 +12,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import DataLossError
 from kclient.spark.ranges import tolerated
-from tests.spark.streams import Query, fill, reader_of
+from tests.spark.stream_driver import Query, fill, reader_of
 
 pytestmark = [pytest.mark.kafka_cluster(brokers=2, topics={"t": 2}), pytest.mark.timeout(60)]
 

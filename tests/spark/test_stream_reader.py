@@ -14,7 +14,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, PortClosedError, UnknownTopicError
 from kclient.spark.options import SourceOptions
 from kclient.spark.source import ReadAllAvailable, ReadMaxRows, ReadMinRows, check_version
-from tests.spark.streams import Query, commit, everything, fill, reader_of
+from tests.spark.stream_driver import Query, commit, everything, fill, reader_of
 
 pytestmark = [pytest.mark.kafka_cluster(brokers=2, topics={"t": 3}), pytest.mark.timeout(60)]
 

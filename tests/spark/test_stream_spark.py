@@ -18,8 +18,8 @@ from kclient.lag.calls import lag
 from kclient.spark import track
 from kclient.types import TopicPartition
 from tests.docs.blocks import python_blocks
-from tests.spark.recording import RecordingSource, calls
-from tests.spark.streams import everything, fill
+from tests.spark.recording_source import RecordingSource, calls
+from tests.spark.stream_driver import everything, fill
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

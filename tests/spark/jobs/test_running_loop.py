@@ -18,8 +18,8 @@ from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.offsets_history import HistoryRun, OffsetsHistorySettings
 from kclient.spark.offsets_history.job import watch
 from kclient.spark.sink.atomic_files import locked
-from tests.spark.history import keep, table
 from tests.spark.jobs.support import fill, rows, run
+from tests.spark.offsets_history_support import keep, table
 
 
 @pytest.fixture
