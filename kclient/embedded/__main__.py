@@ -31,7 +31,7 @@ USAGE_EXIT: Final = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGINT or SIGTERM; 0 then, 2 when the arguments cannot be used, 1 after a bug of ours."""
+    """Serve until SIGINT or SIGTERM. Return 0 then, 2 for invalid arguments, 1 after an internal error."""
     _open_streams()
     parser = _parser()
     given = parser.parse_args(arguments)
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Who starts a service may close the standard streams; nothing is read or shown then."""
+    """Replace standard streams that the parent process closed, as for a service."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
@@ -134,7 +134,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _listeners(given: argparse.Namespace) -> list[Listener]:
-    """The listener besides PLAINTEXT, if one is asked for. Raises ArgumentError for a file that is no certificate."""
+    """Return the requested listener besides PLAINTEXT, if any. Raise ArgumentError for an invalid certificate."""
     context = None
     if given.certificate:
         context = SSLContext(PROTOCOL_TLS_SERVER)
@@ -151,7 +151,7 @@ def _listeners(given: argparse.Namespace) -> list[Listener]:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether nobody reaches this host from another machine; of a name only localhost is known to be so."""
+    """Whether the host is unreachable from other machines; of names only localhost is known to be."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -201,7 +201,7 @@ READ_BYTES: Final = 65_536
 
 
 class EventPrinter(Observer):
-    """Tells of brokers and topics, with the seconds since it began."""
+    """Prints changes of brokers and topics, with the seconds since the start."""
 
     def __init__(self, cluster: EmbeddedCluster, stream: TextIO | None = None) -> None:
         self._cluster = cluster
@@ -209,7 +209,7 @@ class EventPrinter(Observer):
         self._began = cluster.clock.now()
 
     def tell(self, text: str) -> None:
-        """One line. Where nobody listens any more the cluster serves on."""
+        """Print one line. A closed stream is ignored: the cluster continues."""
         with contextlib.suppress(BrokenPipeError):
             self._stream.write(f"{self._cluster.clock.now() - self._began:8.3f} s  {text}\n")
             self._stream.flush()
@@ -226,7 +226,7 @@ class EventPrinter(Observer):
 
 
 class Console:
-    """Reads commands from a pipe or a terminal, without ever waiting for one."""
+    """Reads commands from a pipe or a terminal, without blocking the loop."""
 
     def __init__(self, cluster: EmbeddedCluster, teller: EventPrinter, descriptor: int) -> None:
         self._cluster = cluster
@@ -244,19 +244,19 @@ class Console:
         }
 
     def open(self) -> None:
-        """Listen from now on; a file or a closed input has no commands."""
+        """Start reading; a file or a closed input has no commands."""
         try:
             asyncio.get_running_loop().add_reader(self._descriptor, self._on_input)
         except OSError:
             self._teller.tell("standard input takes no commands")
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop reading."""
         asyncio.get_running_loop().remove_reader(self._descriptor)
 
     def _on_input(self) -> None:
         if os.isatty(self._descriptor) and os.tcgetpgrp(self._descriptor) != os.getpgrp():
-            return self.close()  # in the background: what is typed is meant for the shell
+            return self.close()  # in the background: the input belongs to the shell
         data = os.read(self._descriptor, READ_BYTES)
         if not data:
             return self.close()
@@ -278,7 +278,7 @@ class Console:
                 done.add_done_callback(self._tell_failure)
 
     def _tell_failure(self, task: asyncio.Task[object]) -> None:
-        """What takes time, as a restart does, may fail when the command is long done."""
+        """Print the error of a task (a restart) that failed after its command returned."""
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._teller.tell(str(problem))
 

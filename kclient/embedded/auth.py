@@ -40,33 +40,33 @@ RESOURCES = frozenset({"Topic", "Group", "TransactionalId", "Cluster"})
 
 
 class Acl:
-    """Denials in the order in which they were said. "*" stands for anything, also within a name."""
+    """Denials, in the order in which they were added. "*" matches anything, also within a name."""
 
     def __init__(self) -> None:
         self._denied: list[tuple[str, str, str]] = []
 
     def deny(self, principal: str, operation: str, resource: str) -> None:
-        """From now on refuse, say, ("User:alice", "READ", "Topic:orders"). Raises ArgumentError for an unknown kind."""
+        """Deny, say, ("User:alice", "READ", "Topic:orders"). Raise ArgumentError for an unknown operation."""
         kind = resource.partition(":")[0]
         if operation not in OPERATIONS or kind not in RESOURCES:
             raise ArgumentError(
                 f"Cannot deny {operation} on {resource}: an operation is one of {', '.join(sorted(OPERATIONS))}, "
-                f"a resource one of {', '.join(sorted(RESOURCES))} with a colon and a name behind it."
+                f"a resource one of {', '.join(sorted(RESOURCES))} with a colon and a name after it."
             )
         self._denied.append((principal, operation, resource))
 
     def allow(self, principal: str, operation: str, resource: str) -> None:
-        """Take a denial back. Raises ArgumentError where there is none."""
+        """Remove a denial. Raise ArgumentError if there is none."""
         if (principal, operation, resource) not in self._denied:
             raise ArgumentError(f"{operation} on {resource} was not denied to {principal}.")
         self._denied.remove((principal, operation, resource))
 
     def clear(self) -> None:
-        """Take every denial back."""
+        """Remove all denials."""
         self._denied.clear()
 
     def allows(self, principal: str, operation: str, resource: str) -> bool:
-        """Whether no denial fits."""
+        """Whether no denial matches."""
         return not any(
             fnmatchcase(principal, who) and what in (operation, "ALL") and fnmatchcase(resource, which)
             for who, what, which in self._denied
@@ -107,12 +107,12 @@ CLUSTER: Final = "Cluster:kafka-cluster"
 
 
 def authorized_operations(context: RequestContext, operations: tuple[str, ...], resource: str) -> int:
-    """Which of these operations nothing denies on, say, "Topic:orders"."""
+    """Return the bit set of allowed operations on, say, "Topic:orders"."""
     return sum(1 << CODES[operation] for operation in operations if context.allowed(operation, resource))
 
 
 def group_operations(context: RequestContext, group_id: str) -> int:
-    """The same for a group; newer releases have settings of groups."""
+    """Return the same for a group; newer releases also have configs of groups."""
     newer = context.state.release >= GROUP_CONFIGS_SINCE
     operations = (*OF_GROUP, *OF_GROUP_CONFIG) if newer else OF_GROUP
     return authorized_operations(context, operations, f"Group:{group_id}")
@@ -122,14 +122,14 @@ SALT_BYTES: Final = 20
 
 
 class Users:
-    """The users of one cluster. Nothing of a password is in its repr."""
+    """The users of a cluster. Passwords are not in the repr."""
 
     def __init__(self) -> None:
         self._passwords: dict[str, Secret] = {}
         self._credentials: dict[tuple[str, str], ScramCredential] = {}
 
     def add(self, name: str, password: str, runtime: Runtime) -> None:
-        """Let a user in with this password from now on, and with no other."""
+        """Add a user, or replace the password of a known one."""
         if not name or not password:
             raise ArgumentError("A user has a name and a password.")
         self._passwords[name] = Secret(password)
@@ -138,7 +138,7 @@ class Users:
             self._credentials[mechanism, name] = scram_credential(mechanism, password, salt)
 
     def remove(self, name: str) -> None:
-        """Let a user in no more; connections that are open stay. Raises ArgumentError for an unknown one."""
+        """Remove a user; open connections stay. Raise ArgumentError for an unknown one."""
         if self._passwords.pop(name, None) is None:
             raise ArgumentError(f"There is no user {name!r}.")
         for mechanism in SCRAM_DIGESTS:
@@ -149,7 +149,7 @@ class Users:
         return self._passwords.get(user.username) == user.password
 
     def credential(self, mechanism: str, name: str) -> ScramCredential | None:
-        """What SCRAM compares a user's proof with."""
+        """Return the credential of a user for SCRAM."""
         return self._credentials.get((mechanism, name))
 
 
@@ -158,11 +158,11 @@ LEAST_SECONDS: Final = 1.0  # between two renewals of one session
 
 
 class AuthenticationFailedError(Exception):
-    """Not authenticated; the text is what Kafka tells the client."""
+    """Authentication failed; the text is the error message of Kafka."""
 
 
 class Authentication:
-    """One conversation."""
+    """One SASL exchange on a connection."""
 
     def __init__(self, connection: ServerConnection, mechanism: str) -> None:
         self.mechanism = mechanism
@@ -175,9 +175,9 @@ class Authentication:
             self._scram = ScramServer(mechanism, lambda name: self._users.credential(mechanism, name), nonce)
 
     def step(self, token: bytes) -> bytes:
-        """Answer a token; behind the last one the connection is the user's.
+        """Return the response to a token; after the last one the connection is authenticated.
 
-        Raises Denied, and ProtocolDecodeError where the connection ends without an answer.
+        Raise AuthenticationFailedError, or ProtocolDecodeError if the connection closes without a response.
         """
         if self._connection.authenticated and self._connection.mechanism != self.mechanism:
             raise ProtocolDecodeError("a session is renewed by the mechanism that it began with")
@@ -220,7 +220,7 @@ class Authentication:
 
 
 def may_begin(connection: ServerConnection) -> bool:
-    """Whether a handshake is in place now: at the start, or to renew a session that ends."""
+    """Whether a handshake is allowed: on a new connection, or to re-authenticate (KIP-368)."""
     if not connection.listener.mechanisms:
         return False
     if not connection.authenticated:
@@ -231,7 +231,7 @@ def may_begin(connection: ServerConnection) -> bool:
 
 
 def require_turn(context: RequestContext) -> None:
-    """While a conversation is under way nothing but its tokens is in place. Raises ApiError."""
+    """Raise ApiError during a SASL exchange for any request but its tokens."""
     connection = context.connection
     if connection.sasl is not None and context.api != "SaslAuthenticate":
         connection.last_answer = True
@@ -239,7 +239,7 @@ def require_turn(context: RequestContext) -> None:
 
 
 def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
-    """Wait for the first token; `raw` ones come without Kafka's headers."""
+    """Begin a SASL exchange; `raw` tokens have no Kafka headers."""
     if connection.authenticated:
         connection.renewed_at = connection.broker.state.clock.now()
     authentication = connection.sasl = Authentication(connection, mechanism)
@@ -248,7 +248,9 @@ def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
         try:
             answer = authentication.step(bytes(frame))
         except AuthenticationFailedError as exc:
-            raise ProtocolDecodeError(f"not authenticated: {exc}") from None  # old clients are told nothing
+            raise ProtocolDecodeError(
+                f"not authenticated: {exc}"
+            ) from None  # old clients get no error response
         if authentication.done:
             end(connection)
         return answer
@@ -258,7 +260,7 @@ def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
 
 
 def end(connection: ServerConnection) -> None:
-    """The conversation is over."""
+    """End the SASL exchange."""
     from kclient.network.transport import SMALLEST_FRAME
 
     connection.sasl, connection.raw, connection.smallest = None, None, SMALLEST_FRAME

@@ -1,7 +1,7 @@
-"""One broker: listens, decodes what comes, lets the API's module answer it, and sends that.
+"""One broker: it listens, decodes requests, lets the module of the API handle them, and sends the responses.
 
-A broker can be killed (its connections are reset, what it had in memory is gone), paused (it does nothing and says
-nothing, its connections stay) and started again on the same port.
+A broker can be killed (its connections are reset, its memory is lost), paused (it handles nothing, its connections
+stay) and started again on the same port.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Local = TypeVar("Local")
 
 logger = get_logger("kclient.embedded")
 
-ANSWERS_BEFORE_THROTTLING: Final = Release.parse("2.0")  # until then the answer itself was late
+ANSWERS_BEFORE_THROTTLING: Final = Release.parse("2.0")  # older brokers delay the response itself
 
 
 class EmbeddedBroker:
@@ -52,10 +52,10 @@ class EmbeddedBroker:
         self.running = False
         self.up = False
         self.paused = False
-        self.expiry: Timer | None = None  # when the others notice that it is gone
-        self.lost: list[Partition] = []  # what it led when they did
+        self.expiry: Timer | None = None  # when the other brokers notice that it is gone
+        self.lost: list[Partition] = []  # the partitions that it led then
         self.resumed = ChangeSignal()
-        self.starting = asyncio.Lock()  # one start after the other
+        self.starting = asyncio.Lock()  # one start at a time
         self.connections: list[ServerConnection] = []
         self.memory: dict[type, object] = {}  # `broker_local` objects, lost when the process ends
         self._timers: list[Timer] = []
@@ -83,13 +83,13 @@ class EmbeddedBroker:
         return found
 
     def listener(self, name: str) -> Listener | None:
-        """The listener of this name."""
+        """Return the listener of this name, or None."""
         return next((listener for listener in self.listeners if listener.name == name), None)
 
     # --- life
 
     async def start(self, port: int | None = None) -> None:
-        """Listen on the ports of the last time, the first listener on `port`. Raises OSError, and listens nowhere."""
+        """Listen on the previous ports, the first listener on `port`. Raise OSError if one is in use."""
         first = self.listeners[0]
         before, first.port = first.port, first.port if port is None else port
         try:
@@ -107,7 +107,7 @@ class EmbeddedBroker:
             listener.port = listener.server.sockets[0].getsockname()[1]
 
     def stop(self, *, gently: bool = False) -> None:
-        """Close the doors and reset (or gently: close) every connection; forget what was in memory."""
+        """Close the listeners, reset (or gently: close) every connection, drop all local state."""
         self.running = self.paused = False
         for listener in self.listeners:
             if listener.server is not None:
@@ -122,20 +122,20 @@ class EmbeddedBroker:
         self._missed.clear()
 
     def pause(self) -> None:
-        """Do nothing any more, as a stopped process does."""
+        """Stop handling requests and timers, as a stopped process does."""
         self.paused = True
 
     def resume(self) -> None:
-        """Go on, first with the timers that were due meanwhile."""
+        """Continue, first with the timers that were due meanwhile."""
         self.paused = False
         missed, self._missed = self._missed, []
         for timer in missed:
-            if timer.callback is not None:  # nobody has cancelled it since it was due
+            if timer.callback is not None:  # not cancelled since it was due
                 timer.callback()
         self.resumed.notify()
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """A timer of this process: it never rings when the broker was killed, and late when it was paused."""
+        """Set a timer of this broker: dropped when the broker is killed, delayed while it is paused."""
         self._timers = [timer for timer in self._timers if timer.callback is not None]
         timer = self.state.clock.call_later(seconds, lambda: self._ring(timer, callback))
         self._timers.append(timer)
@@ -149,11 +149,11 @@ class EmbeddedBroker:
         try:
             callback()
         except Exception as exc:
-            self.state.bugs.append(exc)  # told when the cluster ends, as those of requests are
+            self.state.bugs.append(exc)  # raised when the cluster ends, as errors of requests are
             raise
 
     def leader_changed(self, partition: Partition) -> None:
-        """This broker begins or ceases to lead a partition; coordinators load or unload with it."""
+        """Load or unload a coordinator's partition that this broker begins or ceases to lead."""
         if not self.running:
             return
         if partition.topic.name == OFFSETS_TOPIC:
@@ -164,7 +164,7 @@ class EmbeddedBroker:
     # --- requests
 
     async def serve(self, connection: ServerConnection, frame: memoryview) -> None:
-        """Answer one request. Raises ProtocolDecodeError for one that no broker could read: the connection ends."""
+        """Handle one request. Raise ProtocolDecodeError for an invalid one, which closes the connection."""
         await self._while_paused()
         context = self._decode(connection, frame)
         if context is None:
@@ -184,14 +184,14 @@ class EmbeddedBroker:
         elif any(rule.cut is not None for rule in rules):
             connection.abort()
         if throttled > 0 and self.state.release >= ANSWERS_BEFORE_THROTTLING:
-            await self.state.clock.sleep(throttled)  # what the client sends meanwhile waits: KIP-219
+            await self.state.clock.sleep(throttled)  # later requests of the connection wait (KIP-219)
 
     async def _while_paused(self) -> None:
         while self.paused:
             await self.resumed.wait(self.resumed.count)
 
     def _decode(self, connection: ServerConnection, frame: memoryview) -> RequestContext | None:
-        """The request; None if its version is not spoken here and that has been said. Raises ProtocolDecodeError."""
+        """Return the request; None if its version is unsupported and that was answered. Raise ProtocolDecodeError."""
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
         lowest, highest = apis.offered(self.state.release).get(key, (0, -1))
@@ -220,7 +220,7 @@ class EmbeddedBroker:
         )
 
     async def _answer(self, context: RequestContext, rules: list[Rule]) -> Message | None:
-        """What the API's module answers, or what the rules make of it. None where nothing is sent."""
+        """Return the response of the API's module after all fault rules; None if nothing is sent."""
         module = apis.module(context.api)
         answer: Message | None = None
         for rule in rules:

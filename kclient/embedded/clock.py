@@ -28,7 +28,7 @@ PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
 def to_seconds(duration: Duration) -> float:
-    """Its seconds. Raises ArgumentError for what is no duration."""
+    """Return a duration in seconds. Raise ArgumentError for an invalid one."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if isinstance(duration, int | float) and math.isfinite(duration):
@@ -43,7 +43,7 @@ def to_seconds(duration: Duration) -> float:
 
 SWEPT_FROM: Final = 1_000
 DAY: Final = 86_400.0
-LONGEST_SECONDS: Final = 1_000 * DAY  # every five minutes of it brokers look for old records
+LONGEST_SECONDS: Final = 1_000 * DAY  # brokers check the retention every five minutes of it
 
 
 @attrs.define(eq=False)
@@ -98,9 +98,9 @@ class Clock:
             timer.cancel()
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass: what is due on the way is called at the time it was due.
+        """Move the time forward; every timer on the way fires at its own time.
 
-        Raises ArgumentError for a time that goes back, and for one that would take too long to walk through.
+        Raise ArgumentError for a time that goes back, and for one that would take too long to walk through.
         """
         if seconds > LONGEST_SECONDS:
             raise ArgumentError(
@@ -138,16 +138,16 @@ class Clock:
             while self._timers and self._timers[0][0] <= self.now():
                 self._ring_one()
         finally:
-            self._set_alarm()  # a callback that fails must not keep the others from ringing
+            self._set_alarm()  # a callback that fails must not prevent later timers
 
     def _sweep(self) -> None:
-        """Sessions are prolonged all the time, and what they cancel would lie here until its time comes."""
+        """Remove cancelled timers: every heartbeat cancels one, which would stay until its time."""
         self._timers = [one for one in self._timers if one[2].callback is not None]
         heapq.heapify(self._timers)
         self._most = max(SWEPT_FROM, 2 * len(self._timers))
 
     def _set_alarm(self) -> None:
-        """One timer of the loop, for whatever comes first; `advance` sets it when it has arrived."""
+        """Set the one timer of the loop, for the earliest callback."""
         if self._advancing:
             return
         while self._timers and self._timers[0][2].callback is None:
@@ -162,7 +162,7 @@ class Clock:
 
 
 class ClusterClock:
-    """The time of a cluster, which a test may let pass."""
+    """The time of a cluster, which a test can advance."""
 
     def __init__(self, cluster: HasClusterLoop, clock: Clock) -> None:
         self._cluster = cluster
@@ -170,14 +170,14 @@ class ClusterClock:
 
     @property
     def cluster_loop(self) -> ClusterLoop:
-        """Where the cluster lives. Raises UsageError when it does not run."""
+        """The loop of the cluster. Raise UsageError if it is not running."""
         return self._cluster.cluster_loop
 
     @control
     def advance(self, duration: Duration) -> None:
-        """Let so much time pass at once ("10m", 1.5, a timedelta): sessions and records expire as they would have.
+        """Move the cluster's time forward ("10m", 1.5, a timedelta): sessions and records expire on the way.
 
-        The clients' time does not move. Raises ArgumentError for a time that goes back.
+        The clients' time does not move. Raise ArgumentError for a time that goes back.
         """
         self._clock.advance(to_seconds(duration))
 

@@ -50,7 +50,7 @@ class EmbeddedCluster(
     PLAINTEXT, found with `servers(name)`: `Listener("SASL_SSL", ssl=context, mechanisms=("PLAIN", "SCRAM-SHA-256"))`;
     `users` name → password, for those with mechanisms.
 
-    Raises ConfigError for a setting that is not honoured, ArgumentError for an unknown release.
+    Raise ConfigError for a setting that is not honoured, ArgumentError for an unknown release.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class EmbeddedCluster(
 
     @property
     def cluster_loop(self) -> ClusterLoop:
-        """The loop it lives on. Raises UsageError before it was started and after its end."""
+        """The loop that it runs on. Raise UsageError before the start and after the end."""
         if self._cluster_loop is None:
             raise UsageError("The cluster is not running; use it inside its `with` block.")
         return self._cluster_loop
@@ -119,7 +119,7 @@ class EmbeddedCluster(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._leave()
-        self._tell_bugs(error)
+        self._raise_bugs(error)
 
     def _leave(self) -> None:
         cluster_loop = self.cluster_loop
@@ -142,9 +142,9 @@ class EmbeddedCluster(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._depart()
-        self._tell_bugs(error)
+        self._raise_bugs(error)
 
-    def _tell_bugs(self, error: BaseException | None) -> None:
+    def _raise_bugs(self, error: BaseException | None) -> None:
         """Raise InternalError for a request that a broker could not answer, unless the block failed already."""
         if error is None and self.state.bugs:
             bug = self.state.bugs[0]
@@ -199,10 +199,10 @@ class EmbeddedCluster(
 
     @control
     def forget_requests(self) -> None:
-        """Begin the log of requests anew."""
+        """Clear the log of requests."""
         self._requests.clear()
 
     @control
     def observe(self, observer: Observer) -> None:
-        """Tell an observer from now on whatever happens, on the cluster's loop."""
+        """Notify an observer of all later events, on the cluster's loop."""
         self.state.observers.append(observer)

@@ -56,7 +56,7 @@ class Listener:
                 )
 
     def of_broker(self, number: int) -> Listener:
-        """The same for one broker (the first is 0): a fixed port counts up from broker to broker."""
+        """Return the listener of one broker (the first is 0): a fixed port counts up from broker to broker."""
         return attrs.evolve(self, port=self.port + number if self.port else 0, server=None)
 
     @property
@@ -66,7 +66,7 @@ class Listener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port that clients are told."""
+        """The host and port in Metadata."""
         return self.advertised or (self.host, self.port)
 
 
@@ -75,14 +75,14 @@ Serve = Callable[[Factory, Listener], Awaitable[asyncio.Server]]
 
 
 async def serve(factory: Factory, listener: Listener) -> asyncio.Server:
-    """Listen at the listener's address, on the running loop. Raises OSError."""
+    """Listen at the listener's address, on the running loop. Raise OSError."""
     loop = asyncio.get_running_loop()
     return await loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
 
 
 logger = get_logger("kclient.embedded")
 
-WAITING_FRAMES: Final = 100  # beyond that nothing more is read
+WAITING_FRAMES: Final = 100  # beyond it the connection is not read
 ANONYMOUS: Final = "User:ANONYMOUS"
 SHORT: Final = {
     "commonName": "CN",
@@ -104,11 +104,11 @@ class ServerConnection(FrameProtocol):
         self.authenticated = not listener.mechanisms
         self.raw: Callable[[memoryview], Awaitable[bytes]] | None = None
         self.client_address = ""
-        self.mechanism = ""  # by which it was authenticated
-        self.renewed_at: float | None = None  # when that was last done anew
+        self.mechanism = ""  # the SASL mechanism of its authentication
+        self.renewed_at: float | None = None  # when it last re-authenticated
         self.session_ends: float | None = None  # in the cluster's time
-        self.sasl: Authentication | None = None  # the conversation under way
-        self.last_answer = False  # the connection ends behind the next one
+        self.sasl: Authentication | None = None  # the SASL exchange in progress
+        self.last_answer = False  # close the connection after the next response
         self._frames: deque[memoryview] = deque()
         self._more = ChangeSignal()
         self._task: asyncio.Task[None] | None = None
@@ -132,7 +132,7 @@ class ServerConnection(FrameProtocol):
         self._watch_idleness()
 
     def kill(self, *, gently: bool = False) -> None:
-        """End it as the process ends: nothing more is handled, the client sees a reset, or the end if `gently`."""
+        """Stop handling and reset the connection; `gently` closes it instead."""
         if self._task is not None:
             self._task.cancel()
         if gently and self._transport is not None:
@@ -146,19 +146,19 @@ class ServerConnection(FrameProtocol):
         self.write([size.to_bytes(4, "big"), *parts])
 
     def send_some(self, parts: list[bytes | memoryview], count: int) -> None:
-        """Write the first bytes of a frame, then reset the connection; what waits behind it is forgotten."""
+        """Write the first bytes of a frame, then reset the connection and drop later requests."""
         whole = b"".join([sum(map(len, parts)).to_bytes(4, "big"), *parts])
         self.write([whole[:count]])
         self._frames.clear()
         asyncio.get_running_loop().call_soon(self.abort)
 
     def abort(self) -> None:
-        """End the connection at once, with what has come and what was not sent."""
+        """Close the connection at once; drop received requests and unsent bytes."""
         self._frames.clear()
         super().abort()
 
     def _watch_idleness(self) -> None:
-        """Close it when nothing has come for `connections.max.idle.ms` and nothing is being answered."""
+        """Close the connection after `connections.max.idle.ms` without a request."""
         limit_ms = self.broker.state.settings.connections_max_idle_ms
         if limit_ms < 0 or self._transport is None:
             return
@@ -198,7 +198,7 @@ class ServerConnection(FrameProtocol):
                 seen = await self._more.wait(seen)
 
     def _served(self, task: asyncio.Task[None]) -> None:
-        """A handler that fails in a way nobody thought of ends the connection, and is told when the cluster ends.
+        """Close the connection of a handler that failed unexpectedly; its error is raised when the cluster ends.
 
         Until here the broker keeps a connection that its client has left, so that killing it ends the handler too.
         """

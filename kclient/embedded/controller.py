@@ -38,12 +38,12 @@ FORWARDED_SINCE: Final = Release.parse("3.0")
 
 
 def forwards(context: RequestContext) -> bool:
-    """Whether this release asks a controller of its own kind (KRaft)."""
+    """Whether brokers of this release forward requests to the KRaft controller."""
     return context.state.release >= FORWARDED_SINCE
 
 
 def check_controller(context: RequestContext) -> None:
-    """Raise ApiError where this broker cannot change topics."""
+    """Raise ApiError if this broker cannot change topics."""
     if not forwards(context) and context.broker.node_id != context.state.controller_id:
         raise ApiError(NOT_CONTROLLER)
 
@@ -121,7 +121,7 @@ def create_topic(
     config: Mapping[str, str] | None = None,
     assignment: Mapping[int, list[int]] | None = None,
 ) -> Topic:
-    """Make a topic on the brokers that are up, replicas round robin unless assigned. The caller has checked it all."""
+    """Create a topic on the brokers that are up, replicas round robin unless assigned. The caller has validated it."""
     topic = Topic(name, state.new_id(), config=dict(config or {}), internal=name in INTERNAL)
     state.topics[name] = topic
     add_partitions(state, topic, partitions, replication, assignment)
@@ -197,7 +197,7 @@ def _spread(state: ClusterState, number: int, replication: int) -> list[int]:
 
 
 def delete_topic(state: ClusterState, topic: Topic) -> None:
-    """Remove a topic with its records; whoever waits on a partition of it is woken."""
+    """Delete a topic with its records, and wake fetches that wait on its partitions."""
     del state.topics[topic.name]
     for partition in topic.partitions:
         before, partition.leader = partition.leader, NO_LEADER
@@ -221,7 +221,7 @@ def elect(state: ClusterState, partition: Partition) -> None:
 
 
 def set_leader(state: ClusterState, partition: Partition, node: int) -> None:
-    """Move the leadership, in a new epoch, and tell the brokers. The in-sync replicas shrink to those that are up."""
+    """Move the leadership, in a new epoch, and notify the brokers. The ISR shrinks to those that are up."""
     before, end = partition.leader, partition.log.end
     if node != NO_LEADER:
         up = [replica for replica in partition.isr if state.brokers[replica].up and replica != node]
@@ -243,7 +243,7 @@ def unclean(state: ClusterState, topic: Topic) -> bool:
 
 
 def broker_went(state: ClusterState, node: int) -> None:
-    """The cluster counts on a broker no more: it leads nothing, and is in sync with nothing that has other replicas."""
+    """Take a broker out of service: it loses its leaderships, and leaves every ISR that has other replicas."""
     broker = state.brokers[node]
     broker.up = False
     if broker.expiry is not None:
@@ -259,7 +259,7 @@ def broker_went(state: ClusterState, node: int) -> None:
 
 
 def broker_came(state: ClusterState, node: int) -> None:
-    """A broker is back: it catches up at once, and leads what had no leader, whose other replicas then follow it."""
+    """Bring a broker back: it catches up at once, and leads partitions without a leader."""
     state.brokers[node].up = True
     for partition in state.partitions():
         if node not in partition.replicas:
@@ -273,7 +273,7 @@ def broker_came(state: ClusterState, node: int) -> None:
 
 
 def follow(partition: Partition, nodes: Iterable[int]) -> None:
-    """Let these replicas have what the leader has."""
+    """Bring these replicas up to the leader's log end, and into the ISR."""
     for node in nodes:
         partition.ends.pop(node, None)
         if node not in partition.isr:

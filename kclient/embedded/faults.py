@@ -1,7 +1,7 @@
-"""What a broker does to a request instead of, or besides, answering it well.
+"""Faults: rules that make a broker fail, delay, drop or change the response to a request.
 
-A rule fits an API and, if it says so, one broker and one client; it fires `times` times (None: for ever) and is then
-gone. Several rules may fit one request: they all fire, in the order in which they were made.
+A rule matches an API and, if set, one broker and one client; it applies `times` times (None: for ever) and is then
+removed. All rules that match a request apply, in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ Edit = Callable[[Any, Any], Message]  # request, answer → the answer to send
 
 @attrs.define(eq=False)
 class Rule:
-    """One fault. What is None or zero does not happen."""
+    """One fault; a field that is None or zero has no effect."""
 
     api: str  # a request's name without "Request", or "*"
     times: int | None = 1
     broker: int | None = None
     client_id: str | None = None
     only_if: Callable[[Any], bool] | None = None  # looks at the request
-    delay: float = 0.0  # seconds before it is handled; what follows on the connection waits behind it
-    error: int | None = None  # refuse it with this code, unhandled
+    delay: float = 0.0  # seconds before it is handled; later requests of the connection wait
+    error: int | None = None  # answer with this error code, unhandled
     ignore: bool = False  # never handle it, never answer
     silent: bool = False  # handle it, never answer
     cut: int | None = None  # send this many bytes of the answer, then reset the connection
-    throttle_ms: int = 0  # say so in the answer, and handle nothing from this connection for so long
+    throttle_ms: int = 0  # throttle time of the response; the connection is not read meanwhile
     edit: Edit | None = None
 
     def fits(self, context: RequestContext) -> bool:
-        """Whether the rule speaks of this request."""
+        """Whether the rule matches this request."""
         return (
             self.api in (context.api, "*")
             and self.broker in (None, context.broker.node_id)
@@ -53,21 +53,21 @@ class Faults:
         self._rules: list[Rule] = []
 
     def add(self, rule: Rule) -> Rule:
-        """Let it fire from now on."""
+        """Add a rule."""
         self._rules.append(rule)
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Let it fire no more; nothing happens if it is gone already."""
+        """Remove a rule, if it is still there."""
         if rule in self._rules:
             self._rules.remove(rule)
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all rules."""
         self._rules.clear()
 
     def take(self, context: RequestContext) -> list[Rule]:
-        """The rules that fire for this request; those that are used up are gone."""
+        """Return the rules that match this request; remove those that are used up."""
         if not self._rules:
             return []
         fired = [rule for rule in self._rules if rule.fits(context)]

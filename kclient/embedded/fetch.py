@@ -48,7 +48,7 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def preferred_replica(context: RequestContext, partition: Partition, rack: str, offset: int) -> int:
-    """A follower in the rack that has the offset, the one that is furthest; −1 where the leader serves best.
+    """Return the follower in the rack with the offset and the highest log end; −1 for the leader.
 
     Nobody has an offset below the log start: the leader says so itself, or a reader would be sent to and fro for ever.
     """
@@ -82,14 +82,14 @@ INDEX_INTERVAL_BYTES: Final = 4096
 
 @attrs.define
 class FetchBudget:
-    """What is left of a request's MaxBytes. Before Fetch v3 it binds the first batch too."""
+    """The rest of a request's MaxBytes. Before Fetch v3 it limits the first batch too."""
 
     bytes_left: int
     hard: bool
     first: bool = True
 
     def spend(self, count: int) -> None:
-        """So much is answered."""
+        """Subtract the bytes of a partition."""
         self.bytes_left = max(0, self.bytes_left - count)
         self.first = self.first and count == 0
 
@@ -102,7 +102,7 @@ def read_records(
     below: int,
     budget: FetchBudget,
 ) -> None:
-    """Put in what there is below an offset, within the budget, with the aborted transactions of it. Raises ApiError."""
+    """Read records below an offset into the row, within the budget, with aborted transactions. Raise ApiError."""
     limit = min(wanted.asked.partition_max_bytes, budget.bytes_left)
     batches = partition.log.read(wanted.asked.fetch_offset, below, limit)
     if not batches:
@@ -129,7 +129,7 @@ def read_records(
 
 
 def _indexed_end(partition: Partition, batches: Sequence[StoredBatch]) -> int:
-    """Up to where aborted transactions are told: to the next entry of Kafka's index, which is beyond what was read."""
+    """Return the end of the range whose aborted transactions are sent: Kafka's next index entry after the read."""
     size = 0
     for stored in partition.log.from_offset(batches[-1].last_offset + 1):
         if size > INDEX_INTERVAL_BYTES:
@@ -139,7 +139,7 @@ def _indexed_end(partition: Partition, batches: Sequence[StoredBatch]) -> int:
 
 
 def _check_codec(context: RequestContext, partition: Partition) -> None:
-    """Brokers before 4.0 keep topics that are zstd by their settings from clients that are older than it."""
+    """Raise ApiError for topics with compression.type=zstd and clients older than zstd, as brokers before 4.0 do."""
     zstd = context.version < 10 and partition.topic.config.get("compression.type") == "zstd"
     if zstd and context.state.release < ZSTD_FOR_ALL_SINCE:
         raise ApiError(UNSUPPORTED_COMPRESSION_TYPE)
@@ -160,7 +160,7 @@ FOLLOWERS_CHECKED_SINCE: Final = Release.parse("3.0")
 
 @attrs.frozen
 class FetchParams:
-    """Who asks, as far as it matters for every partition: a broker's id or −1, isolation, rack, may it read here."""
+    """Parameters of a fetch: replica id (−1: a consumer), isolation level, rack, whether it is authorized."""
 
     replica_id: int
     isolation_level: int
@@ -169,26 +169,26 @@ class FetchParams:
 
 
 def failed(index: int, code: int) -> PartitionData:
-    """A row that says no."""
+    """Return a row with an error code."""
     return PartitionData(partition_index=index, error_code=code, high_watermark=-1, records=b"")
 
 
 def unread(row: PartitionData) -> bool:
-    """Whether it says no before the log was looked at; such rows come last in an answer."""
+    """Whether it has an error from before the read; such rows are last in a response."""
     return row.error_code in UNREAD
 
 
 def read(
     context: RequestContext, fetcher: FetchParams, wanted: CachedPartition, budget: FetchBudget
 ) -> PartitionData:
-    """The row of the answer."""
-    row = _looked_at(context, fetcher, wanted, budget)
+    """Return the row of one partition."""
+    row = _read_checked(context, fetcher, wanted, budget)
     if row.error_code != NONE and (context.state.release < NULL_FOR_READ_SINCE or not unread(row)):
         row.aborted_transactions = None
     return row
 
 
-def _looked_at(
+def _read_checked(
     context: RequestContext, fetcher: FetchParams, wanted: CachedPartition, budget: FetchBudget
 ) -> PartitionData:
     index = wanted.asked.partition
@@ -204,10 +204,10 @@ def _looked_at(
             raise ApiError(INCONSISTENT_TOPIC_ID)
         return _read(context, fetcher, partition, wanted, budget)
     except ApiError as exc:
-        return _refused(context, partition, index, exc.code)
+        return _error_row(context, partition, index, exc.code)
 
 
-def _refused(context: RequestContext, partition: Partition, index: int, code: int) -> PartitionData:
+def _error_row(context: RequestContext, partition: Partition, index: int, code: int) -> PartitionData:
     if code == KAFKA_STORAGE_ERROR and context.version <= 5:
         code = NOT_LEADER_OR_FOLLOWER
     row = failed(index, code)
@@ -270,7 +270,7 @@ def _bounds(context: RequestContext, fetcher: FetchParams, partition: Partition,
 
 
 def _diverges(partition: Partition, wanted: CachedPartition, row: PartitionData) -> bool:
-    """Whether the fetcher's last record is not of this log."""
+    """Whether the fetcher's log diverges from this one (KIP-595)."""
     epoch = wanted.asked.last_fetched_epoch
     if epoch < 0:
         return False
@@ -284,5 +284,5 @@ def _diverges(partition: Partition, wanted: CachedPartition, row: PartitionData)
 
 
 def ends_wait(row: PartitionData) -> bool:
-    """Whether the answer must not wait for more because of this row."""
+    """Whether this row ends the wait for more records."""
     return row.error_code != NONE or row.preferred_read_replica >= 0 or row.diverging_epoch is not None

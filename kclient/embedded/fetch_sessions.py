@@ -1,12 +1,12 @@
-"""Fetch sessions of one broker (KIP-227): what a client fetches is remembered, and only news is answered.
+"""Fetch sessions of one broker (KIP-227): it caches the partitions of a client, and only sends changes.
 
     request            session id, epoch   what it does                                     answer
     full               any, 0              ends that session, opens a new one if a slot is free   every partition
     last               any, −1             ends that session                                every partition asked for
     incremental        id, n               alters the session, counts on to n + 1           partitions with news
 
-Epochs go on at 1 after 2³¹−1. Where all slots are taken, a session that has not been used for two minutes makes room,
-else one that is older than that and smaller than the new one.
+Epochs continue at 1 after 2³¹−1. If all slots are taken, a session that was unused for two minutes is evicted, else one
+that is older than that and smaller than the new one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Key = tuple[str | bytes, int]  # topic name or id, partition
 
 @attrs.define(eq=False)
 class CachedPartition:
-    """One partition to fetch, as it was last asked for, and what was last told of it. `topic` is None if unknown."""
+    """A partition of a session: its last request and last response. `topic` is None if unknown."""
 
     topic: str | None
     topic_id: bytes
@@ -49,16 +49,16 @@ class CachedPartition:
 
     @property
     def key(self) -> Key:
-        """What tells it from other partitions of a session."""
+        """Its key in a session."""
         return (self.topic_id if self.by_id else self.topic or ""), self.asked.partition
 
     def remember(self, row: PartitionData) -> None:
-        """This is what was told."""
+        """Remember the response of the partition."""
         self.high_watermark = -1 if row.error_code != NONE else row.high_watermark
         self.log_start_offset = row.log_start_offset
 
-    def is_news(self, row: PartitionData) -> bool:
-        """Whether the row says more than the last one did; an error is news, and so is its end."""
+    def is_changed(self, row: PartitionData) -> bool:
+        """Whether the row must be sent: it has records, an error, or changes since the last response."""
         return (
             bool(row.records)
             or row.error_code != NONE
@@ -71,7 +71,7 @@ class CachedPartition:
 
 @attrs.define(eq=False)
 class BrokerFetchSession:
-    """One client's session; `epoch` is that of the request that must come next. Times in seconds."""
+    """One client's session; `epoch` is that of the next request. Times in seconds."""
 
     session_id: int
     by_id: bool
@@ -82,7 +82,7 @@ class BrokerFetchSession:
     epoch: int = 1
 
     def alter(self, asked: Iterable[CachedPartition], forgotten: Iterable[Key]) -> None:
-        """Take in what an incremental request says."""
+        """Add, update and forget partitions of an incremental request."""
         for one in asked:
             known = self.partitions.setdefault(one.key, one)
             known.asked = one.asked
@@ -90,13 +90,13 @@ class BrokerFetchSession:
             self.partitions.pop(key, None)
 
     @property
-    def worth(self) -> tuple[bool, int, int]:
-        """The least of these is evicted first."""
+    def eviction_key(self) -> tuple[bool, int, int]:
+        """Sort key of eviction, the least first."""
         return self.privileged, len(self.partitions), self.session_id
 
 
 class FetchSessionCache:
-    """The slots of one broker."""
+    """The fetch sessions of one broker."""
 
     def __init__(self, runtime: Runtime, slots: int) -> None:
         self.slots = slots
@@ -104,7 +104,7 @@ class FetchSessionCache:
         self._runtime = runtime
 
     def find(self, session_id: int, epoch: int, by_id: bool) -> BrokerFetchSession:
-        """The session that an incremental request goes on with. Raises ApiError."""
+        """Return the session of an incremental request. Raise ApiError."""
         session = self.open.get(session_id)
         if session is None:
             raise ApiError(FETCH_SESSION_ID_NOT_FOUND)
@@ -115,18 +115,18 @@ class FetchSessionCache:
         return session
 
     def advance(self, session: BrokerFetchSession, now: float) -> None:
-        """The request that it waited for has come."""
+        """Advance the epoch after a request."""
         session.used = now
         session.epoch = 1 if session.epoch == LAST_EPOCH else session.epoch + 1
 
     def end(self, session_id: int) -> None:
-        """Give the slot back, if there is such a session."""
+        """Remove a session, if it exists."""
         self.open.pop(session_id, None)
 
     def create(
         self, partitions: dict[Key, CachedPartition], by_id: bool, privileged: bool, now: float
     ) -> int:
-        """Open a session and give its id; 0 where there is no room for one of this size."""
+        """Create a session and return its id; 0 if all slots are taken."""
         if len(self.open) >= self.slots and not self._evict(privileged, len(partitions), now):
             return NO_SESSION
         session_id = NO_SESSION
@@ -143,12 +143,12 @@ class FetchSessionCache:
             self.end(stale.session_id)
             return True
         evictable = [one for one in self.open.values() if self._may_go(one, privileged, now)]
-        least = min(evictable, key=lambda session: session.worth, default=None)
-        if least is None or (privileged, size, NO_SESSION) < least.worth:
+        least = min(evictable, key=lambda session: session.eviction_key, default=None)
+        if least is None or (privileged, size, NO_SESSION) < least.eviction_key:
             return False
         self.end(least.session_id)
         return True
 
     def _may_go(self, session: BrokerFetchSession, privileged: bool, now: float) -> bool:
-        """A follower's session drives a consumer's away at any age."""
+        """Whether a session may be evicted; followers evict consumers' sessions of any age."""
         return now - session.created > EVICTION_SECONDS or (privileged and not session.privileged)

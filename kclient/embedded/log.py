@@ -61,7 +61,7 @@ class LeaderEpochs:
         return self.entries[above - 1][0] if above else -1
 
     def truncate(self, to: int) -> None:
-        """Forget the epochs that begin at or behind the new end."""
+        """Remove the epochs that begin at or after the new end."""
         while self.entries and self.entries[-1][1] >= to:
             self.entries.pop()
 
@@ -117,11 +117,11 @@ class Log:
     # --- writing
 
     def append(self, data: bytes, leader_epoch: int) -> StoredBatch:
-        """Give a batch of format 2 the next offsets and keep it."""
+        """Append a batch of format 2 at the next offsets."""
         return self.keep(placed(data, self.end, leader_epoch))
 
     def keep(self, stored: StoredBatch) -> StoredBatch:
-        """Put a batch with its final offsets at the end."""
+        """Append a batch with its final offsets."""
         if stored.leader_epoch >= 0:
             self.epochs.begin(stored.leader_epoch, stored.base_offset)
         self.batches.append(stored)
@@ -158,7 +158,7 @@ class Log:
     # --- reading
 
     def from_offset(self, offset: int) -> Iterator[StoredBatch]:
-        """The batches that end at or behind an offset."""
+        """Iterate over the batches that end at or after an offset."""
         at = self._index(offset)
         while at < len(self.batches):
             yield self.batches[at]
@@ -190,7 +190,7 @@ class Log:
         return next(self.not_before(self._peaks[-1]), None) if self._peaks else None
 
     def _index(self, offset: int) -> int:
-        """The first batch that ends at or behind an offset."""
+        """Return the index of the first batch that ends at or after an offset."""
         return bisect_left(self.batches, offset, key=_last_offset)
 
 
@@ -198,7 +198,7 @@ ALL_RECORDS = 2**31
 
 
 def columns_of(header: Batch) -> Columns:
-    """All records of a batch. Raises CorruptBatchError, BatchTooLargeError, UnsupportedFormatError."""
+    """All records of a batch. Raise CorruptBatchError, BatchTooLargeError, UnsupportedFormatError."""
     section = open_batch(header)
     columns = columns_for(section)
     section.read_into(columns, ALL_RECORDS)

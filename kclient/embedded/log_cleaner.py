@@ -76,7 +76,7 @@ def compact(state: ClusterState, partition: Partition) -> None:
 
 
 def remove(state: ClusterState, partition: Partition, offsets: Collection[int]) -> None:
-    """Take records out of the middle, as a cleaner might; batches stay, even without records."""
+    """Remove records from the middle of a log; batches stay, even without records."""
 
     def thinned(stored: StoredBatch) -> list[StoredBatch]:
         if not any(stored.base_offset <= offset <= stored.last_offset for offset in offsets):
@@ -177,7 +177,7 @@ UNLIMITED: Final = -1
 
 
 def advance_start(state: ClusterState, partition: Partition, before: int) -> None:
-    """Serve nothing below `before` any more; nothing happens where nothing is."""
+    """Move the log start offset up to `before`, if it is lower."""
     if before <= partition.log.start:
         return
     partition.log.advance_start(before)
@@ -187,7 +187,7 @@ def advance_start(state: ClusterState, partition: Partition, before: int) -> Non
 
 
 def watch(state: ClusterState) -> None:
-    """Look for old records, first after half a minute, then every five, as long as the cluster lives."""
+    """Check the retention, first after half a minute, then every five minutes."""
     state.clock.call_later(FIRST_SECONDS, lambda: _round(state))
 
 

@@ -68,11 +68,11 @@ class ClusterLoop:
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
         self.loop = loop
         self._thread = thread
-        self._tasks: set[asyncio.Task[Any]] = set()  # the loop alone would not keep them
+        self._tasks: set[asyncio.Task[Any]] = set()  # the loop only keeps weak references
 
     @classmethod
     def here(cls) -> ClusterLoop:
-        """The caller's own running loop. Raises UsageError where none runs."""
+        """The caller's own running loop. Raise UsageError where none runs."""
         try:
             return cls(asyncio.get_running_loop(), threading.current_thread())
         except RuntimeError:
@@ -90,7 +90,7 @@ class ClusterLoop:
         return cls(loop, thread)
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """Run it on the loop; await what it gives back."""
+        """Run a function on the loop; await its result if it is a coroutine."""
         if threading.current_thread() is self._thread:
             given = function()
             return self._task(given) if asyncio.iscoroutine(given) else given
@@ -122,14 +122,14 @@ class ClusterLoop:
 
 
 class HasClusterLoop(Protocol):
-    """What `control` needs of the object whose methods it marks."""
+    """The attribute that `control` needs of an object."""
 
     @property
     def cluster_loop(self) -> ClusterLoop: ...
 
 
 def control(method: Function) -> Function:
-    """Mark a method that must run on the cluster's loop. It is given nothing that is not of its annotated type."""
+    """Mark a method that must run on the cluster's loop. Arguments are checked against plain annotated types."""
 
     @functools.wraps(method)
     def called(self: HasClusterLoop, *args: Any, **options: Any) -> Any:

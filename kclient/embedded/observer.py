@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Override what you want to know."""
+    """Override the methods of the events that you need."""
 
     def requested(self, context: RequestContext) -> None:
         """A request came in whole."""

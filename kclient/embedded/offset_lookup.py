@@ -1,4 +1,4 @@
-"""From a timestamp, or a word for one, to an offset."""
+"""Offsets for timestamps and for the special values of ListOffsets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def last_fetchable(partition: Partition, isolation: int | None) -> int:
 
 
 def look_up(partition: Partition, timestamp: int, isolation: int | None) -> TimestampAndOffset | None:
-    """None where nothing is found.
+    """Return the offset of a timestamp or special value; None if there is none.
 
-    Raises ApiError while a new leader does not know yet what is committed.
+    Raise ApiError while a new leader does not know yet what is committed.
     """
     log, limit = partition.log, last_fetchable(partition, isolation)
     if timestamp == LATEST:
@@ -61,7 +61,7 @@ def _check_available(partition: Partition, isolation: int | None) -> None:
 
 
 def first_since(log: Log, timestamp: int) -> TimestampAndOffset | None:
-    """The first record at or behind the log start with this timestamp or a later one."""
+    """Return the first record at or after the log start with this timestamp or a later one."""
     for stored in log.not_before(timestamp):
         if stored.header.max_timestamp >= timestamp:
             found = _record(stored, lambda offset, time: offset >= log.start and time >= timestamp)

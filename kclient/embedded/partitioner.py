@@ -23,7 +23,7 @@ WORD: Final = 0xFFFFFFFF
 
 
 def codec_of(name: str) -> Compression:
-    """The codec of this name: none, gzip, snappy, lz4 or zstd. Raises ArgumentError."""
+    """The codec of this name: none, gzip, snappy, lz4 or zstd. Raise ArgumentError."""
     try:
         return Compression[name.upper()]
     except KeyError:
@@ -32,7 +32,7 @@ def codec_of(name: str) -> Compression:
 
 
 def to_records(values: Iterable[Value], timestamp: int) -> list[NewRecord]:
-    """Each value as a record. Raises ArgumentError, also for one text or bytes, whose letters nobody means."""
+    """Return each value as a record. Raise ArgumentError, also for a single str or bytes."""
     if isinstance(values, str | bytes):
         raise ArgumentError(
             f"Values come in a list, and {values!r:.100} is one of them; write [{values!r:.100}]."
@@ -41,7 +41,7 @@ def to_records(values: Iterable[Value], timestamp: int) -> list[NewRecord]:
 
 
 def to_record(value: Value, timestamp: int) -> NewRecord:
-    """A value, a pair of key and value, or a record, which has a timestamp of its own. Raises ArgumentError."""
+    """A value, a pair of key and value, or a record, which has a timestamp of its own. Raise ArgumentError."""
     if isinstance(value, NewRecord):
         return value
     if isinstance(value, tuple) and len(value) != 2:

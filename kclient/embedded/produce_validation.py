@@ -47,11 +47,11 @@ STRICT_TIMES_SINCE: Final = Release.parse("4.0")
 
 
 class InvalidRecordFormatError(ApiError):
-    """These bytes are no records that this version of Produce may bring."""
+    """The records have a format that this version of Produce does not allow."""
 
 
 class InvalidRecordsError(ApiError):
-    """These records, as (place in the batch, reason), are why the batch is not taken."""
+    """The batch was rejected because of these records: (index in the batch, reason)."""
 
     def __init__(self, code: int, records: list[tuple[int, str]]) -> None:
         super().__init__(code, "One or more records have been rejected")
@@ -59,7 +59,7 @@ class InvalidRecordsError(ApiError):
 
 
 def invalid_record(state: ClusterState) -> int:
-    """The code for records that are wrong in themselves."""
+    """Return the error code of invalid records."""
     return INVALID_RECORD if state.release >= INVALID_RECORD_SINCE else CORRUPT_MESSAGE
 
 
@@ -108,7 +108,7 @@ def check_header(state: ClusterState, header: Batch) -> None:
 
 
 def read_columns(state: ClusterState, header: Batch) -> Columns:
-    """Its records. What no codec can unpack is an error that real brokers did not think of."""
+    """Decompress the records. Brokers answer UNKNOWN_SERVER_ERROR to data that no codec can decompress."""
     try:
         section = open_batch(header)
     except UNREADABLE as exc:
@@ -131,7 +131,7 @@ _PRODUCER_ID: Final = struct.Struct(">q")
 
 @attrs.frozen(eq=False)
 class ValidatedRecords:
-    """Records that may be appended. `place(offset, leader epoch)` gives them as they will lie in the log.
+    """Validated records. `place(offset, leader epoch)` returns them as stored in the log.
 
     `header` is that of a batch of format 2. Time in ms since 1970, −1 where the broker does not set it.
     """
@@ -156,7 +156,7 @@ def _is_batch(records: bytes | memoryview | None) -> TypeGuard[bytes | memoryvie
 
 
 def parsed(state: ClusterState, records: bytes | memoryview | None, version: int) -> list[Batch]:
-    """The batches that Produce of this version brought for a partition. Raises ApiError, WireRefused."""
+    """Return the batches of a partition in a Produce request. Raise ApiError, InvalidRecordFormatError."""
     data = bytes(records or b"")
     try:
         batches = list(read_batches(data))
@@ -172,7 +172,7 @@ def parsed(state: ClusterState, records: bytes | memoryview | None, version: int
 def validate(
     state: ClusterState, partition: Partition, batches: list[Batch], version: int
 ) -> ValidatedRecords:
-    """Check them as far as the topic has a say. Raises ApiError, RecordsRefused."""
+    """Validate batches against the topic's configuration. Raise ApiError, InvalidRecordsError."""
     for batch in batches:
         check_size(state, partition, batch)
         try:

@@ -1,4 +1,4 @@
-"""What a log knows of the producers that wrote to it: their sequences, and their transactions, open and aborted.
+"""The producer state of a log: sequences of idempotent producers, open and aborted transactions.
 
 A batch that was appended before is recognized by its sequences among the last five of its producer. The last stable
 offset is where the oldest transaction begins that is open, or whose end has not reached all in-sync replicas yet.
@@ -59,7 +59,7 @@ class ProducerStateManager:
 
     @classmethod
     def replayed(cls, headers: Iterable[Batch]) -> ProducerStateManager:
-        """What is known from these batches alone, as of a log that was cut off."""
+        """Return the producer state of these batches, as after a truncation."""
         producers = cls()
         for header in headers:
             producers.record(header)
@@ -70,7 +70,7 @@ class ProducerStateManager:
     def check(self, header: Batch, release: Release) -> Batch | None:
         """Whether a batch of an idempotent producer comes next; the earlier batch if it is a repetition of that.
 
-        Raises ApiError. See KIP-98, KIP-360.
+        Raise ApiError. See KIP-98, KIP-360.
         """
         producer = self.known.get(header.producer_id)
         if producer is None:
@@ -89,7 +89,7 @@ class ProducerStateManager:
     # --- transactions
 
     def record(self, header: Batch) -> None:
-        """A batch is in the log."""
+        """Update the producer state with an appended batch."""
         if header.producer_id < 0:
             return
         producer = self.known.setdefault(header.producer_id, ProducerStateEntry(header.producer_epoch))
@@ -114,7 +114,7 @@ class ProducerStateManager:
             self.aborted.append(AbortedTxn(marker.producer_id, first, marker.last_offset))
 
     def first_unstable(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction begins that is not over, for all that replicas know."""
+        """Return the first offset of the oldest transaction that is open or not fully replicated."""
         if self._ended:
             self._ended = {first: end for first, end in self._ended.items() if end >= high_watermark}
         return min([*self.open.values(), *self._ended], default=None)

@@ -37,7 +37,7 @@ class Release:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From "4.3", "4.3.1" or "0.10.2.2". Raises ArgumentError, which names the known releases."""
+        """From "4.3", "4.3.1" or "0.10.2.2". Raise ArgumentError, which names the known releases."""
         for name in KNOWN:
             if re.fullmatch(rf"{re.escape(name)}(\.\d+)?", text):
                 return cls(tuple(map(int, name.split("."))))

@@ -1,6 +1,6 @@
-"""A cluster that runs elsewhere, with what any Kafka can do of an `EmbeddedCluster`: topics, records, commits.
+"""A client of any Kafka with the methods of `EmbeddedCluster` that need no fault injection: topics, records, commits.
 
-So the same tests run against a real one. It takes away again what it made.
+The same tests can run against a real cluster. On exit it deletes the topics that it created.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAUSE_SECONDS: Final = 0.1
 
 
 class RemoteCluster:
-    """Any Kafka at `bootstrap_servers`. Raises the ConnectError that says why it cannot be reached."""
+    """Any Kafka at `bootstrap_servers`. Raise ConnectError if it is unreachable."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -48,7 +48,7 @@ class RemoteCluster:
 
     @property
     def cluster_loop(self) -> ClusterLoop:
-        """The loop of its connections. Raises UsageError outside of the `with` block."""
+        """The loop of its connections. Raise UsageError outside of the `with` block."""
         if self._cluster_loop is None:
             raise UsageError("Use the cluster inside of its `with` block.")
         return self._cluster_loop
@@ -87,7 +87,7 @@ class RemoteCluster:
 
     @property
     def connected(self) -> Cluster:
-        """The client's side of it. Raises UsageError outside of the `with` block."""
+        """The client's side of it. Raise UsageError outside of the `with` block."""
         if self._cluster is None:
             raise UsageError("Use the cluster inside of its `with` block.")
         return self._cluster
@@ -114,7 +114,7 @@ class RemoteCluster:
 
     @control
     def delete_topic(self, name: str) -> Any:
-        """Delete a topic that was made here. Raises ArgumentError for any other."""
+        """Delete a topic that was made here. Raise ArgumentError for any other."""
         return self._delete(name)
 
     @control
@@ -197,7 +197,7 @@ class RemoteCluster:
         return offsets
 
     async def _patiently(self, tp: TopicPartition, batch: bytes) -> int:
-        """Send until it is stored, for a new topic has no leader at first. Raises the last refusal."""
+        """Retry until the batch is stored: a new topic has no leader at first. Raise the last error."""
         deadline = self._runtime.now() + SECONDS
         while True:
             try:

@@ -33,13 +33,13 @@ CHECKED_FROM: Final = 21
 
 
 def append(state: ClusterState, partition: Partition, data: bytes) -> StoredBatch:
-    """Append one batch of format 2 with a record or marker of any kind; whoever waits for records is woken."""
+    """Append one batch of format 2, and wake waiting fetches."""
     (stored,) = append_all(state, partition, [data])
     return stored
 
 
 def append_all(state: ClusterState, partition: Partition, batches: Iterable[bytes]) -> list[StoredBatch]:
-    """Append batches of format 2 one behind the other. Raises InternalError for a partition without a leader."""
+    """Append batches of format 2. Raise InternalError for a partition without a leader."""
     if partition.leader_epoch < 0:
         raise InternalError(f"{partition.tp} has never had a leader.")
     now = state.clock.wall_ms() if partition.topic.log_append_time else None
@@ -47,12 +47,12 @@ def append_all(state: ClusterState, partition: Partition, batches: Iterable[byte
         partition.log.append(batch if now is None else stamped(batch, now), partition.leader_epoch)
         for batch in batches
     ]
-    tell(state, partition, stored)
+    notify_appended(state, partition, stored)
     return stored
 
 
-def tell(state: ClusterState, partition: Partition, stored: Iterable[StoredBatch]) -> None:
-    """Wake and notify everybody of what was appended."""
+def notify_appended(state: ClusterState, partition: Partition, stored: Iterable[StoredBatch]) -> None:
+    """Wake waiting fetches and notify observers of appended batches."""
     partition.changed.notify()
     for one in stored:
         for observer in state.observers:
@@ -60,7 +60,7 @@ def tell(state: ClusterState, partition: Partition, stored: Iterable[StoredBatch
 
 
 def stamped(batch: bytes, now_ms: int) -> bytes:
-    """A batch of format 2 whose records all have this LogAppendTime."""
+    """Return a batch of format 2 with this LogAppendTime."""
     attributes, delta, base, _ = _BATCH_TIMES.unpack_from(batch, CHECKED_FROM)
     return with_times(batch, attributes | LOG_APPEND_TIME_FLAG, delta, base, now_ms)
 
@@ -80,7 +80,7 @@ def with_times(batch: bytes, attributes: int, delta: int, base: int, max_timesta
 
 @attrs.define(eq=False)
 class ProducePartitionStatus:
-    """What was appended to one partition, and the row of the answer that tells of it."""
+    """An appended partition of a Produce request, and its row of the response."""
 
     partition: Partition
     leader_epoch: int
@@ -89,12 +89,12 @@ class ProducePartitionStatus:
 
     @property
     def waits(self) -> bool:
-        """Whether it is not on all in-sync replicas yet, and still may get there."""
+        """Whether it is not on all in-sync replicas yet, and the leader is still the same."""
         return self.leads and self.partition.high_watermark <= self.last_offset
 
     @property
     def leads(self) -> bool:
-        """Whether the leader that took it is still the one."""
+        """Whether the leader that appended it still leads."""
         return self.partition.leader_epoch == self.leader_epoch and self.partition.leader >= 0
 
 

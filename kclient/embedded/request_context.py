@@ -43,7 +43,7 @@ class RequestContext:
 
     @property
     def principal(self) -> str:
-        """Who asks: "User:name", or "User:ANONYMOUS" without authentication."""
+        """The client's principal: "User:name", or "User:ANONYMOUS" without authentication."""
         return self.connection.principal
 
     @property
@@ -52,22 +52,22 @@ class RequestContext:
         return f"/{self.connection.client_address}"
 
     def address_of(self, broker: EmbeddedBroker) -> tuple[str, int] | None:
-        """Where who asks reaches a broker: at its listener with the name of theirs; None without one."""
+        """Return a broker's address at the client's listener; None without one."""
         listener = broker.listener(self.connection.listener.name)
         return None if listener is None else listener.address
 
     def brokers(self) -> list[tuple[EmbeddedBroker, str, int]]:
-        """The brokers that are up and can be reached by who asks, with host and port."""
+        """Return the brokers that are up and reachable at the client's listener, with host and port."""
         found = [(broker, self.address_of(broker)) for broker in self.state.alive()]
         return [(broker, *address) for broker, address in found if address is not None]
 
     def allowed(self, operation: str, resource: str) -> bool:
-        """Whether nothing denies the principal this, say ("READ", "Group:billing")."""
+        """Whether the principal is authorized for, say, ("READ", "Group:billing")."""
         return self.state.acl.allows(self.principal, operation, resource)
 
 
 def check_replica(context: RequestContext, partition: Partition) -> int:
-    """An error code if this broker has no replica of it, or none that can be read."""
+    """Return an error code if this broker has no replica, or its disk failed."""
     node = context.broker.node_id
     if node not in partition.replicas:
         return NOT_LEADER_OR_FOLLOWER
@@ -77,7 +77,7 @@ def check_replica(context: RequestContext, partition: Partition) -> int:
 def check_partition(
     context: RequestContext, partition: Partition, leader_epoch: int, leader_only: bool = True
 ) -> int:
-    """An error code if this broker cannot speak for it, or not to a client that knows `leader_epoch` (−1: any)."""
+    """Return an error code if this broker cannot serve a client with this leader epoch (−1: any)."""
     if error := check_replica(context, partition):
         return error
     if leader_epoch >= 0 and leader_epoch < partition.leader_epoch:
@@ -101,7 +101,7 @@ def leader(kind: type[Hint], partition: Partition) -> Hint:
 
 
 def endpoints(kind: type[Endpoint], context: RequestContext, nodes: Iterable[int]) -> list[Endpoint]:
-    """Where these nodes are to be reached, on the listener of the connection that asks."""
+    """Return the addresses of these nodes at the client's listener."""
     found = []
     for node in dict.fromkeys(nodes):
         broker = context.state.brokers.get(node)

@@ -1,6 +1,6 @@
 """The broker settings that the embedded cluster honours: Kafka's names and, unless it says otherwise, its defaults.
 
-A key that nothing here reads is refused, so that a test never believes in a setting without effect.
+A key that nothing reads raises ConfigError, so that no test relies on a setting without effect.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ KEYS: Final = {field.metadata["key"]: field for field in attrs.fields(Settings)}
 def settings(given: Mapping[str, Any], brokers: int) -> Settings:
     """Kafka's defaults with the given values; the internal topics get no more replicas than there are brokers.
 
-    Raises ConfigError for a key that is not honoured, and for a value of another type or too small.
+    Raise ConfigError for a key that is not honoured, and for a value of another type or too small.
     """
     read = {name: _read(name, value) for name, value in given.items()}
     problems = [problem for name, value in read.items() if (problem := _problem(name, value))]
@@ -104,7 +104,7 @@ def _read(name: str, value: Any) -> Any:
     try:
         return boolean(value) if wanted is bool else int(value)  # there are no settings of other types
     except ValueError:
-        return value  # told as a value of another type
+        return value  # reported as a value of another type
 
 
 def _problem(name: str, value: Any) -> str | None:

@@ -127,12 +127,12 @@ class ClusterState:
     topics: dict[str, Topic] = attrs.field(factory=dict)
     observers: list[Observer] = attrs.field(factory=list)
     next_producer_id: int = 1000
-    coordinator_load_seconds: float = 0.0  # a coordinator that takes over reads its log so long
-    coordinator_start_seconds: float = 0.0  # one whose topic is new says NOT_COORDINATOR so long
+    coordinator_load_seconds: float = 0.0  # how long a new coordinator loads its log
+    coordinator_start_seconds: float = 0.0  # how long a coordinator of a new topic answers NOT_COORDINATOR
     zookeeper_offsets: dict[tuple[str, TopicPartition], int] = attrs.field(factory=dict)  # group → offset
     marker_delay: float = 0.0  # seconds between the end of a transaction and its markers
-    connections: int = 0  # how many there have been
-    bugs: list[BaseException] = attrs.field(factory=list)  # what handlers, edits and observers failed with
+    connections: int = 0  # the number of connections so far
+    bugs: list[BaseException] = attrs.field(factory=list)  # errors of handlers, edits and observers
 
     @property
     def controller_id(self) -> int:
@@ -148,7 +148,7 @@ class ClusterState:
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """A partition, None where there is no such."""
+        """Return a partition, or None."""
         topic = self.topics.get(tp.topic)
         if topic is None or not 0 <= tp.partition < len(topic.partitions):
             return None
@@ -164,5 +164,5 @@ class ClusterState:
         return self.connections
 
     def new_id(self) -> bytes:
-        """Sixteen random bytes that are no reserved uuid."""
+        """Return a random uuid that is not reserved."""
         return self.runtime.random_bytes(15) + b"\x01"

@@ -30,5 +30,5 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
 def error_response(
     context: RequestContext, request: AddOffsetsToTxnRequest, error: ApiError
 ) -> AddOffsetsToTxnResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return AddOffsetsToTxnResponse(error_code=txn_error_code(context, error, FENCED_SINCE))

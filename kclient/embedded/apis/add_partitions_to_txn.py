@@ -57,7 +57,7 @@ async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) ->
 def error_response(
     context: RequestContext, request: AddPartitionsToTxnRequest, error: ApiError
 ) -> AddPartitionsToTxnResponse:
-    """At every partition, or at the top where there is room."""
+    """Return the error code for every partition, or at the top level from version 4 on."""
     code = txn_error_code(context, error, FENCED_SINCE)
     if context.version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(error_code=code)

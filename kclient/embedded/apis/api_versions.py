@@ -1,4 +1,4 @@
-"""ApiVersions: what this release speaks, and which features the cluster has.
+"""ApiVersions: the API versions of the release, and the features of the cluster.
 
 From version 5 on (KIP-1242) a client says which node of which cluster it believes to reach. Another one answers
 REBOOTSTRAP_REQUIRED, but not before the client is authenticated.
@@ -50,7 +50,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
 def error_response(
     context: RequestContext, request: ApiVersionsRequest, error: ApiError
 ) -> ApiVersionsResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return ApiVersionsResponse(error_code=error.code)
 
 

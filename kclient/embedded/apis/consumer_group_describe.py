@@ -31,7 +31,7 @@ UNSEEN_TOPIC: Final = "The group has described topic(s) that the client is not a
 async def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    """Each group for itself, in the order asked for."""
+    """Return each group, in the order of the request."""
     check_enabled(context.state.release)
     return ConsumerGroupDescribeResponse(
         groups=[_one(context, request, group_id) for group_id in request.group_ids]
@@ -41,7 +41,7 @@ async def handle(
 def error_response(
     context: RequestContext, request: ConsumerGroupDescribeRequest, error: ApiError
 ) -> ConsumerGroupDescribeResponse:
-    """At every group."""
+    """Return the error code for every group."""
     return ConsumerGroupDescribeResponse(
         groups=[_failed(group_id, error.code, error.message) for group_id in request.group_ids]
     )

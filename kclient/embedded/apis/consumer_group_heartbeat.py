@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: the one request by which members of the consumer protocol join, stay and leave (KIP-848)."""
+"""ConsumerGroupHeartbeat: members of the consumer protocol join, stay and leave with this one request (KIP-848)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZAT
 async def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
-    """Rights, then form, then the coordinator, then the group."""
+    """Check authorization, form and coordinator, then handle the heartbeat in the group."""
     check_enabled(context.state.release)
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
@@ -46,5 +46,5 @@ async def handle(
 def error_response(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest, error: ApiError
 ) -> ConsumerGroupHeartbeatResponse:
-    """At the top, with the reason in words."""
+    """Return the error code and message at the top level."""
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)

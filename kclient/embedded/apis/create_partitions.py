@@ -42,7 +42,7 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
 def error_response(
     context: RequestContext, request: CreatePartitionsRequest, error: ApiError
 ) -> CreatePartitionsResponse:
-    """At every topic."""
+    """Return the error code for every topic."""
     return CreatePartitionsResponse(results=[_failed(topic, error) for topic in request.topics])
 
 

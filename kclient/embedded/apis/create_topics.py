@@ -1,4 +1,4 @@
-"""CreateTopics: each topic checked by itself, made, and described as it came out."""
+"""CreateTopics: each topic is validated separately, created, and described."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
 def error_response(
     context: RequestContext, request: CreateTopicsRequest, error: ApiError
 ) -> CreateTopicsResponse:
-    """At every topic."""
+    """Return the error code for every topic."""
     return CreateTopicsResponse(
         topics=[
             CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.message)

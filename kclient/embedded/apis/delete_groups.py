@@ -1,4 +1,4 @@
-"""DeleteGroups: forget groups without members, and their offsets."""
+"""DeleteGroups: delete groups without members, and their offsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 def error_response(
     context: RequestContext, request: DeleteGroupsRequest, error: ApiError
 ) -> DeleteGroupsResponse:
-    """At every group."""
+    """Return the error code for every group."""
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -42,7 +42,7 @@ async def handle(context: RequestContext, request: DeleteRecordsRequest) -> Dele
 def error_response(
     context: RequestContext, request: DeleteRecordsRequest, error: ApiError
 ) -> DeleteRecordsResponse:
-    """At every partition."""
+    """Return the error code for every partition."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(

@@ -42,7 +42,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
 def error_response(
     context: RequestContext, request: DeleteTopicsRequest, error: ApiError
 ) -> DeleteTopicsResponse:
-    """At every topic."""
+    """Return the error code for every topic."""
     return DeleteTopicsResponse(responses=[_failed(one, error) for one in _asked(context, request)])
 
 

@@ -16,7 +16,7 @@ CONTROLLERS: Final = 2
 
 
 async def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """What Metadata says of brokers. Raises ApiError for endpoints of another kind."""
+    """What Metadata says of brokers. Raise ApiError for endpoints of another kind."""
     if request.endpoint_type != BROKERS:
         if request.endpoint_type == CONTROLLERS:
             raise ApiError(MISMATCHED_ENDPOINT_TYPE, "This is a broker's endpoint, not a controller's.")
@@ -39,5 +39,5 @@ async def handle(context: RequestContext, request: DescribeClusterRequest) -> De
 def error_response(
     context: RequestContext, request: DescribeClusterRequest, error: ApiError
 ) -> DescribeClusterResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return DescribeClusterResponse(error_code=error.code, error_message=error.message)

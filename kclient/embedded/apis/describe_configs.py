@@ -45,7 +45,7 @@ async def handle(context: RequestContext, request: DescribeConfigsRequest) -> De
 def error_response(
     context: RequestContext, request: DescribeConfigsRequest, error: ApiError
 ) -> DescribeConfigsResponse:
-    """At everything asked for."""
+    """Return the error code for every requested resource."""
     return DescribeConfigsResponse(results=[_failed(one, error) for one in request.resources])
 
 

@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: DescribeGroupsRequest) -> Des
 def error_response(
     context: RequestContext, request: DescribeGroupsRequest, error: ApiError
 ) -> DescribeGroupsResponse:
-    """At every group."""
+    """Return the error code for every group."""
     return DescribeGroupsResponse(
         groups=[DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.groups]
     )

@@ -31,5 +31,5 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
 
 
 def error_response(context: RequestContext, request: EndTxnRequest, error: ApiError) -> EndTxnResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return EndTxnResponse(error_code=txn_error_code(context, error, FENCED_SINCE))

@@ -1,4 +1,4 @@
-"""Fetch: records of many partitions, within sessions, and held back until there is enough to send."""
+"""Fetch: records of many partitions, with fetch sessions, answered when there is enough to send."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OF_SESSIONS = (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SE
 
 @attrs.define(eq=False)
 class FetchContext:
-    """What one request fetches: all of its session, or what it names. `opens` asks for a new session."""
+    """The partitions of one request: those of its session, or its own. `opens`: create a session."""
 
     wanted: list[CachedPartition]
     session: BrokerFetchSession | None = None
@@ -55,16 +55,16 @@ class FetchContext:
 
 
 async def handle(context: RequestContext, request: FetchRequest) -> FetchResponse:
-    """Read, and wait for more while there is too little."""
+    """Read, and wait until there are min_bytes or max_wait_ms is over."""
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise ApiError(UNKNOWN_SERVER_ERROR)
-    talk = _begin(context, request)
-    rows = await _collect(context, request, talk.wanted)
-    return _answer(context, request, talk, rows)
+    fetch_context = _begin(context, request)
+    rows = await _collect(context, request, fetch_context.wanted)
+    return _answer(context, request, fetch_context, rows)
 
 
 def error_response(context: RequestContext, request: FetchRequest, error: ApiError) -> FetchResponse:
-    """At the top from v7 on; before v13 at every partition too, unless the session is at fault."""
+    """Return the error code at the top level from v7 on; before v13 also per partition, session errors excepted."""
     named = context.version < IDS_SINCE and error.code not in OF_SESSIONS
     asked = _asked(context, request) if named else ()
     return FetchResponse(
@@ -74,7 +74,7 @@ def error_response(context: RequestContext, request: FetchRequest, error: ApiErr
 
 
 def sessions_of(broker: EmbeddedBroker) -> FetchSessionCache:
-    """The fetch sessions that a broker remembers until it dies."""
+    """Return the fetch session cache of a broker."""
     state = broker.state
     slots = state.settings.max_incremental_fetch_session_cache_slots
     return broker.broker_local(FetchSessionCache, lambda: FetchSessionCache(state.runtime, slots))
@@ -165,20 +165,22 @@ def _changes(context: RequestContext, wanted: list[CachedPartition]) -> Iterator
 
 
 def _answer(
-    context: RequestContext, request: FetchRequest, talk: FetchContext, rows: list[PartitionData]
+    context: RequestContext, request: FetchRequest, fetch_context: FetchContext, rows: list[PartitionData]
 ) -> FetchResponse:
-    pairs = sorted(zip(talk.wanted, rows, strict=True), key=lambda pair: unread(pair[1]))
+    pairs = sorted(zip(fetch_context.wanted, rows, strict=True), key=lambda pair: unread(pair[1]))
     session_id = NO_SESSION
-    if talk.session is not None:
-        session_id = talk.session.session_id
-        pairs = [(wanted, row) for wanted, row in pairs if wanted.is_news(row)]
+    if fetch_context.session is not None:
+        session_id = fetch_context.session.session_id
+        pairs = [(wanted, row) for wanted, row in pairs if wanted.is_changed(row)]
         for wanted, row in pairs:
-            if row.records:  # it had its turn
-                talk.session.partitions[wanted.key] = talk.session.partitions.pop(wanted.key)
+            if row.records:  # partitions with records move to the end, so that others are served first
+                fetch_context.session.partitions[wanted.key] = fetch_context.session.partitions.pop(
+                    wanted.key
+                )
     for wanted, row in pairs:
         wanted.remember(row)
-    if talk.opens:
-        partitions = {wanted.key: wanted for wanted in talk.wanted}
+    if fetch_context.opens:
+        partitions = {wanted.key: wanted for wanted in fetch_context.wanted}
         privileged = _fetcher(context, request).replica_id >= 0
         by_id, now = context.version >= IDS_SINCE, context.state.clock.now()
         session_id = sessions_of(context.broker).create(partitions, by_id, privileged, now)

@@ -1,6 +1,6 @@
 """FindCoordinator: which broker coordinates a group or a transactional id.
 
-The first question about a topic of the coordinators makes that topic, and is answered COORDINATOR_NOT_AVAILABLE.
+The first request creates the topic of the coordinator, and is answered COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def handle(context: RequestContext, request: FindCoordinatorRequest) -> Fi
 def error_response(
     context: RequestContext, request: FindCoordinatorRequest, error: ApiError
 ) -> FindCoordinatorResponse:
-    """For each key."""
+    """Return the error code for every key."""
     if context.version < BATCHED:
         return _single(_nowhere("", error.code))
     rows = [_nowhere(key, error.code) for key in request.coordinator_keys]
@@ -97,7 +97,7 @@ def _find(context: RequestContext, kind: CoordinatorType, key: str) -> Coordinat
 
 
 def _make(state: ClusterState, topic: str) -> None:
-    """Who asks meanwhile, at whichever broker, is told to ask again."""
+    """Create the topic; requests meanwhile, at any broker, are answered COORDINATOR_NOT_AVAILABLE."""
     state.clock.call_later(MAKING_SECONDS, lambda: _made(state, topic))
 
 

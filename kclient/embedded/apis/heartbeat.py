@@ -1,4 +1,4 @@
-"""Heartbeat: a member is alive, and hears whether it has to join again."""
+"""Heartbeat: restart the member's session; the response says whether it must rejoin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kclient.protocol.errors import (
 
 
 async def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
-    """The state of the group decides."""
+    """Return the error code for the state of the group."""
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
     group = context.broker.groups.find(request.group_id)
@@ -25,6 +25,6 @@ async def handle(context: RequestContext, request: HeartbeatRequest) -> Heartbea
 
 
 def error_response(context: RequestContext, request: HeartbeatRequest, error: ApiError) -> HeartbeatResponse:
-    """While the coordinator loads it cannot tell, and says that all is well."""
+    """Return the error code; none while the coordinator is loading."""
     loading = error.code == COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=NONE if loading else error.code)

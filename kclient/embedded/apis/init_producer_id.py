@@ -1,4 +1,4 @@
-"""InitProducerId: who a producer is. Without a transactional id a new producer; with one the next epoch of it."""
+"""InitProducerId: without a transactional id a new producer id; with one its next epoch."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
 def error_response(
     context: RequestContext, request: InitProducerIdRequest, error: ApiError
 ) -> InitProducerIdResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return InitProducerIdResponse(
         error_code=txn_error_code(context, error, FENCED_SINCE), producer_epoch=NO_EPOCH
     )
 
 
 def _check_idempotent(context: RequestContext) -> None:
-    """Whoever may write to any topic may be an idempotent producer."""
+    """Raise ApiError unless the principal may write to any topic, which allows idempotent producers."""
     if context.allowed("IDEMPOTENT_WRITE", CLUSTER):
         return
     if not any(context.allowed("WRITE", f"Topic:{name}") for name in context.state.topics):

@@ -1,4 +1,4 @@
-"""JoinGroup: become a member of a group, or say anew what one subscribes to."""
+"""JoinGroup: join a group, or rejoin it with another subscription."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kclient.protocol.errors import (
 
 
 async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | None:
-    """Answered when the group is complete."""
+    """Return the response when the join phase completes."""
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
     coordinator, settings = context.broker.groups, context.state.settings
@@ -37,7 +37,7 @@ async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGrou
 
 
 def error_response(context: RequestContext, request: JoinGroupRequest, error: ApiError) -> JoinGroupResponse:
-    """With the member id that was sent, except to those who are not let in at all."""
+    """Return the error code and the member id of the request, unless it is unauthorized."""
     hidden = error.code in (GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED)
     answer = JoinGroupResponse(
         error_code=error.code, member_id="" if hidden else request.member_id, protocol_name=None

@@ -1,4 +1,4 @@
-"""LeaveGroup: one member goes, or from version 3 on several are sent away."""
+"""LeaveGroup: one member leaves, or from version 3 on several are removed."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
 def error_response(
     context: RequestContext, request: LeaveGroupRequest, error: ApiError
 ) -> LeaveGroupResponse:
-    """At the top, without members."""
+    """Return the error code at the top level, without members."""
     return LeaveGroupResponse(error_code=error.code)

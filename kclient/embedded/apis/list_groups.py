@@ -1,4 +1,4 @@
-"""ListGroups: the groups of this broker, by state and type if one asks for that."""
+"""ListGroups: the groups of this broker, filtered by state and type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kclient.protocol.errors import COORDINATOR_LOAD_IN_PROGRESS, NONE
 
 
 async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Those that the client may see: all of them if it may DESCRIBE the cluster, else those that it may DESCRIBE.
+    """Return the groups that the client may DESCRIBE; all of them if it may DESCRIBE the cluster.
 
     While the coordinator loads, releases up to 3.9 list what they have next to the error.
     """
@@ -34,7 +34,7 @@ async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGro
 def error_response(
     context: RequestContext, request: ListGroupsRequest, error: ApiError
 ) -> ListGroupsResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return ListGroupsResponse(error_code=error.code)
 
 

@@ -66,7 +66,7 @@ async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOf
 def error_response(
     context: RequestContext, request: ListOffsetsRequest, error: ApiError
 ) -> ListOffsetsResponse:
-    """At every partition."""
+    """Return the error code for every partition."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(

@@ -58,7 +58,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
 
 
 def error_response(context: RequestContext, request: MetadataRequest, error: ApiError) -> MetadataResponse:
-    """At the top where there is room, else at every topic that was asked for."""
+    """Return the error code at the top level from version 13 on, and for every requested topic."""
     topics = [
         MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
         for topic in request.topics or ()

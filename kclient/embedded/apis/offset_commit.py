@@ -1,4 +1,4 @@
-"""OffsetCommit: store how far a group has read.
+"""OffsetCommit: store committed offsets of a group.
 
 Version 0 of old brokers kept offsets in ZooKeeper, apart from those of all later versions and without a coordinator.
 """
@@ -78,7 +78,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
 def error_response(
     context: RequestContext, request: OffsetCommitRequest, error: ApiError
 ) -> OffsetCommitResponse:
-    """At every partition."""
+    """Return the error code for every partition."""
     places = [(i, j) for i, topic in enumerate(request.topics) for j in range(len(topic.partitions))]
     return _answer(request, dict.fromkeys(places, error.code))
 
@@ -122,7 +122,7 @@ def _problem(context: RequestContext, tp: TopicPartition) -> int:
 def _keep(
     context: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
-    """Version 0, which any broker takes of anybody."""
+    """Store version 0 commits, which any broker accepts without a group."""
     codes = {}
     for tp, row in rows.items():
         if metadata_too_long(context.state.settings, row.committed_metadata):
@@ -160,7 +160,7 @@ def _committer(context: RequestContext, request: OffsetCommitRequest) -> Committ
 
 
 def _group(context: RequestContext, request: OffsetCommitRequest) -> CoordinatorGroup:
-    """One that only stores offsets comes to be with its first commit."""
+    """Return the group; the first commit without membership creates one."""
     coordinator = context.broker.groups
     group = coordinator.find(request.group_id, nameless=True)
     if group is not None:
@@ -192,7 +192,7 @@ def _new(
 async def _store(
     coordinator: GroupCoordinator, group: CoordinatorGroup, commits: dict[TopicPartition, CommittedOffset]
 ) -> None:
-    """Write, and let it be seen when it is on all in-sync replicas. Raises ApiError."""
+    """Write the commits; they are visible when they are on all in-sync replicas. Raise ApiError."""
     release = coordinator.broker.state.release
     too_large = UNKNOWN_SERVER_ERROR if release >= NEW_COORDINATOR else INVALID_COMMIT_OFFSET_SIZE
     records = [commit_record(release, group.group_id, tp, commit) for tp, commit in commits.items()]

@@ -1,4 +1,4 @@
-"""OffsetDelete (KIP-496): forget single offsets that no live member of the group needs."""
+"""OffsetDelete (KIP-496): delete single offsets of topics that no member subscribes to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
 def error_response(
     context: RequestContext, request: OffsetDeleteRequest, error: ApiError
 ) -> OffsetDeleteResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return OffsetDeleteResponse(error_code=error.code)
 
 
@@ -51,7 +51,7 @@ def _problem(context: RequestContext, tp: TopicPartition) -> int:
 def _delete(
     context: RequestContext, group_id: str, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Raises ApiError for the whole group."""
+    """Delete the offsets. Raise ApiError for the whole group."""
     group = context.broker.groups.find(group_id, nameless=True)
     if group is None:
         raise ApiError(GROUP_ID_NOT_FOUND)

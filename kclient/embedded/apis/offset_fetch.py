@@ -1,4 +1,4 @@
-"""OffsetFetch: how far groups have read.
+"""OffsetFetch: the committed offsets of groups.
 
 Up to version 7 one group is asked for, from version 8 on several, each with an error of its own. Version 0 reads what
 commits of version 0 left in ZooKeeper.
@@ -42,7 +42,7 @@ NOWHERE: Final = -1
 
 @attrs.frozen
 class RequestedTopic:
-    """Partitions of a topic that one asks for; by name or by id."""
+    """The requested partitions of a topic, by name or id."""
 
     name: str
     topic_id: bytes
@@ -51,7 +51,7 @@ class RequestedTopic:
 
 @attrs.frozen
 class RequestedGroup:
-    """What is asked of one group; `topics` None means all."""
+    """The requested topics of one group; `topics` None means all."""
 
     group_id: str
     topics: Sequence[RequestedTopic] | None
@@ -60,7 +60,7 @@ class RequestedGroup:
 
 
 def asked_of(request: OffsetFetchRequest, version: int) -> list[RequestedGroup]:
-    """What is asked, group by group; one group before version 8."""
+    """Return the requested groups; before version 8 there is one."""
     if version < GROUPS:
         topics = request.topics
         named = [RequestedTopic(topic.name, ZERO_UUID, topic.partition_indexes) for topic in topics or ()]
@@ -100,7 +100,7 @@ def no_offsets(asked: RequestedGroup, code: int) -> OffsetFetchResponseGroup:
 
 
 def no_row(number: int, code: int = NONE) -> OffsetFetchResponsePartitions:
-    """There is no offset, or none that may be told."""
+    """Return a row without an offset."""
     return OffsetFetchResponsePartitions(
         partition_index=number, committed_offset=NOWHERE, metadata="", error_code=code
     )

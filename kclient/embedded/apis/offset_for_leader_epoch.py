@@ -39,7 +39,7 @@ async def handle(
 def error_response(
     context: RequestContext, request: OffsetForLeaderEpochRequest, error: ApiError
 ) -> OffsetForLeaderEpochResponse:
-    """At every partition."""
+    """Return the error code for every partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

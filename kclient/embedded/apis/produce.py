@@ -1,4 +1,4 @@
-"""Produce: one batch for each partition, checked, appended, and answered when as many replicas have it as was asked."""
+"""Produce: one batch for each partition, validated, appended, and answered according to acks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kclient.embedded.produce_validation import (
     validate,
 )
 from kclient.embedded.releases import Release
-from kclient.embedded.replication import ProducePartitionStatus, enough_replicas, replicated, tell
+from kclient.embedded.replication import ProducePartitionStatus, enough_replicas, notify_appended, replicated
 from kclient.embedded.request_context import RequestContext, check_partition
 from kclient.embedded.state import Partition, Topic
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -81,7 +81,7 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
 def error_response(
     context: RequestContext, request: ProduceRequest, error: ApiError
 ) -> ProduceResponse | None:
-    """At every partition; nowhere without acks."""
+    """Return the error code for every partition; without acks there is no response."""
     if request.acks == 0:
         context.connection.abort()
         return None
@@ -113,7 +113,7 @@ def authorize(context: RequestContext, request: ProduceRequest) -> None:
 
 
 def failed(index: int, code: int) -> PartitionProduceResponse:
-    """A row that says no."""
+    """Return a row with an error code."""
     return PartitionProduceResponse(index=index, error_code=code, base_offset=-1)
 
 
@@ -152,10 +152,10 @@ def _partition(
         batches = parsed(context.state, data.records, context.version)
         return _append(context, request, partition, data.index, batches, written)
     except ApiError as exc:
-        return _refused(context, partition, data.index, exc)
+        return _error_row(context, partition, data.index, exc)
 
 
-def _refused(
+def _error_row(
     context: RequestContext, partition: Partition, index: int, no: ApiError
 ) -> PartitionProduceResponse:
     row = failed(index, no.code)
@@ -191,7 +191,7 @@ def _append(
     placed = admitted.place(partition.log.end, partition.leader_epoch)
     row.base_offset = placed[0].base_offset if placed else -1
     row.log_append_time_ms = admitted.log_append_time_ms
-    tell(context.state, partition, [partition.log.keep(one) for one in placed])
+    notify_appended(context.state, partition, [partition.log.keep(one) for one in placed])
     written.append(ProducePartitionStatus(partition, partition.leader_epoch, partition.log.end - 1, row))
     return row
 
@@ -210,7 +210,7 @@ def _check_partition(context: RequestContext, request: ProduceRequest, partition
 def _check_producer(
     context: RequestContext, request: ProduceRequest, partition: Partition, header: Batch | None
 ) -> Batch | None:
-    """The batch that this one repeats, of an idempotent producer."""
+    """Return the earlier batch that a batch of an idempotent producer duplicates."""
     if header is None or header.producer_id < 0:
         return None
     if header.is_transactional:

@@ -1,4 +1,4 @@
-"""SaslAuthenticate: one token of the conversation that SaslHandshake began."""
+"""SaslAuthenticate: one token of the SASL exchange that SaslHandshake began."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAIL
 
 
 async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """Answer the token. A failure is told, and then the connection ends."""
+    """Return the response to a token. A failure closes the connection after the response."""
     connection = context.connection
     conversation = connection.sasl
     if conversation is None and not connection.authenticated:
@@ -35,6 +35,6 @@ async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> S
 def error_response(
     context: RequestContext, request: SaslAuthenticateRequest, error: ApiError
 ) -> SaslAuthenticateResponse:
-    """At the top, in words."""
+    """Return the error message at the top level."""
     context.connection.last_answer = error.code == SASL_AUTHENTICATION_FAILED
     return SaslAuthenticateResponse(error_code=error.code, error_message=error.message)

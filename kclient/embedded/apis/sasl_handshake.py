@@ -1,4 +1,4 @@
-"""SaslHandshake: which mechanism it is to be. After version 0 the tokens come without Kafka's headers."""
+"""SaslHandshake: select the SASL mechanism. After version 0 the tokens have no Kafka headers."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ async def handle(context: RequestContext, request: SaslHandshakeRequest) -> Sasl
 def error_response(
     context: RequestContext, request: SaslHandshakeRequest, error: ApiError
 ) -> SaslHandshakeResponse:
-    """At the top."""
+    """Return the error code at the top level."""
     return SaslHandshakeResponse(error_code=error.code)

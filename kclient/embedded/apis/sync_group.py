@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings the plan, every member gets its part."""
+"""SyncGroup: the leader sends the assignments, every member gets its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kclient.protocol.errors import (
 
 
 async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | None:
-    """Answered when the leader's plan is stored."""
+    """Return the assignment when the leader's assignments are stored."""
     if context.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     if not context.allowed("READ", f"Group:{request.group_id}"):

@@ -82,7 +82,7 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
 def error_response(
     context: RequestContext, request: TxnOffsetCommitRequest, error: ApiError
 ) -> TxnOffsetCommitResponse:
-    """At every partition."""
+    """Return the error code for every partition."""
     return _answer(context, request, {}, _code(context, error))
 
 
@@ -121,7 +121,7 @@ def _problem(context: RequestContext, tp: TopicPartition) -> int:
 
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest, rows: Asked) -> Codes:
-    """Write the offsets into the transaction. Raises ApiError if none is taken."""
+    """Write the offsets into the transaction. Raise ApiError if none is taken."""
     coordinator, group_id = context.broker.groups, request.group_id
     partition = coordinator.check(group_id)
     _verify_group_partition(context, request, partition)
@@ -154,7 +154,7 @@ async def _commit(context: RequestContext, request: TxnOffsetCommitRequest, rows
 def _verify_group_partition(
     context: RequestContext, request: TxnOffsetCommitRequest, partition: Partition
 ) -> None:
-    """See to it that the group's partition is part of the transaction."""
+    """Verify that the group's partition is part of the transaction."""
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     adds = context.version >= V2_SINCE
     if not has_open_transaction(partition, producer) and (adds or context.state.release >= VERIFIED_SINCE):
@@ -169,14 +169,14 @@ def _verify_group_partition(
 
 
 def _check_epoch(request: TxnOffsetCommitRequest, partition: Partition) -> None:
-    """The log takes nothing of a producer from before its newest epoch."""
+    """Raise ApiError for a producer epoch older than that of the log."""
     known = partition.log.producers.known.get(request.producer_id)
     if known is not None and known.epoch > request.producer_epoch:
         raise ApiError(INVALID_PRODUCER_EPOCH)
 
 
 def _group(context: RequestContext, group_id: str, committer: Committer) -> CoordinatorGroup:
-    """The group; one that only stores offsets is made by its first commit."""
+    """Return the group; the first commit without membership creates one."""
     group = context.broker.groups.find(group_id)
     if group is not None:
         return group
