@@ -188,14 +188,14 @@ def _classic(group: DescribedGroup, coordinator: int) -> GroupDescription:
 
 
 def _member(member: DescribedGroupMember, of_consumers: bool) -> MemberDescription:
-    wanted, held = member.member_metadata, member.member_assignment
+    subscription, assignment = member.member_metadata, member.member_assignment
     return MemberDescription(
         member_id=member.member_id,
         client_id=member.client_id,
         client_host=member.client_host.removeprefix("/"),
         group_instance_id=member.group_instance_id,
-        topics=decode_subscription(wanted).topics if of_consumers and wanted else (),
-        partitions=decode_assignment(held).partitions if of_consumers and held else (),
+        topics=decode_subscription(subscription).topics if of_consumers and subscription else (),
+        partitions=decode_assignment(assignment).partitions if of_consumers and assignment else (),
     )
 
 

@@ -562,7 +562,7 @@ class OffsetCommitter:
         revoked = any(tp in origin.assigned and not self._is_assigned(tp) for tp in offsets)
         if revoked or not identity.continues(origin.identity):
             group_id = self._coordinator.group_id
-            raise commit_failed("rebalancing", group_id, "the group has rebalanced since it was asked for")
+            raise commit_failed("rebalancing", group_id, "the group has rebalanced since commit() was called")
         return identity
 
     def _not_retried(self, why: str, pending: PendingCommit) -> CommitFailedError:

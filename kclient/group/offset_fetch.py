@@ -196,16 +196,16 @@ class OffsetFetchAttempt:
     def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
         """Yield the answer for every requested partition, in either form."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
-        wanted = dict.fromkeys(self.partitions)
+        requested = dict.fromkeys(self.partitions)
         for old in response.topics:
             for entry in old.partitions:
-                if (partition := TopicPartition(old.name, entry.partition_index)) in wanted:
+                if (partition := TopicPartition(old.name, entry.partition_index)) in requested:
                     yield partition, entry
         for group in response.groups:
             for topic in group.topics if group.group_id == self.group_id else ():
                 name = names.get(topic.topic_id, topic.name)
                 for each in topic.partitions:
-                    if (partition := TopicPartition(name, each.partition_index)) in wanted:
+                    if (partition := TopicPartition(name, each.partition_index)) in requested:
                         yield partition, each
 
     def _refused(self, partition: TopicPartition, code: int) -> KclientError:
@@ -275,12 +275,12 @@ class CommittedOffsets:
         coordinator = self._coordinator
         await coordinator.ensure()
         ids = ids_by_name(coordinator.cluster.metadata, dict.fromkeys(partitions))
-        question = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._identity())
+        attempt = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._identity())
         only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
-        forms = question.forms(only_stable=only_stable)
-        answer = question.read(await coordinator.request(OffsetFetchResponse, *forms))
+        forms = attempt.forms(only_stable=only_stable)
+        answer = attempt.read(await coordinator.request(OffsetFetchResponse, *forms))
         if answer.stale_epoch and not self._identity().by_epoch:
-            answer.error = question.stale()
+            answer.error = attempt.stale()
         follow_up(coordinator, answer)
         return answer
 

@@ -103,8 +103,8 @@ class GroupLeader:
         UsageError for a failed assignor.
         """
         members = read_members(joined)
-        wanted = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
-        topics = tuple(sorted(wanted | dict.fromkeys(own_topics), key=utf16_key))
+        subscribed = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
+        topics = tuple(sorted(subscribed | dict.fromkeys(own_topics), key=utf16_key))
         await self._fetch_metadata(topics)
         by_rack = any(member.subscription.rack_id for member in members)
         seen = racks_of(self._cluster.metadata, topics, by_rack=by_rack)

@@ -34,7 +34,7 @@ logger = get_logger("kclient.group")
 
 
 class ClassicMembership(AbstractMembership[MemberStatus]):
-    """One consumer's membership. Run `run()` as a task of its own for the consumer's life."""
+    """One consumer's membership. Run `run()` as a task of its own while the consumer is subscribed."""
 
     def __init__(
         self,

@@ -139,11 +139,8 @@ class JoinGroup:
         """Encode the subscription for one assignor. An eager member owns nothing here: it has revoked everything."""
         try:
             user_data = assignor.subscription_user_data(topics)
-        except (
-            Exception,
-            asyncio.CancelledError,
-            SystemExit,
-        ) as exc:  # user code must not end our task
+        # User code must not end our task, so also these two.
+        except (Exception, asyncio.CancelledError, SystemExit) as exc:
             doing, lost = "in subscription_user_data", "This member cannot join without its subscription."
             raise assignor_failed(assignor.name, exc, doing, lost) from exc
         if not isinstance(user_data, bytes | None):

@@ -123,7 +123,7 @@ class ReconciliationLoop:
     async def _next_step(self) -> ReconciliationStep | None:
         """Wait for a reconciliation step; return None when the membership has ended."""
         status, metadata = self._status, self._cluster.metadata
-        asked_for: tuple[bytes, ...] = ()
+        requested: tuple[bytes, ...] = ()
         while status.in_group:
             seen, seen_metadata = status.changed.count, metadata.changed.count
             if status.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unanswered:
@@ -131,7 +131,7 @@ class ReconciliationLoop:
                 step = self._assignments.next_step(metadata.topic_name)
                 if step is not None and self._is_in_metadata(step):
                     return step
-                asked_for = self._request_topic_names(asked_for)
+                requested = self._request_topic_names(requested)
             await wait_any((status.changed, seen), (metadata.changed, seen_metadata))
         return None
 
@@ -155,13 +155,13 @@ class ReconciliationLoop:
         if subscription is not None and subscription.regex is not None:
             self._cluster.set_topic_ids((*self._assignments.target, *self._assignments.owned.partitions))
 
-    def _request_topic_names(self, asked_for: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    def _request_topic_names(self, requested: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """Request a metadata update if the target has topic ids without a name."""
         unresolved_topic_ids = self._assignments.unresolved_topic_ids(self._cluster.metadata.topic_name)
         if unresolved_topic_ids:
             self._cluster.request_update(
                 f"{len(unresolved_topic_ids)} topics that were assigned have no name yet",
-                reset_backoff=unresolved_topic_ids != asked_for,
+                reset_backoff=unresolved_topic_ids != requested,
             )
         return unresolved_topic_ids
 
@@ -195,7 +195,7 @@ class ReconciliationLoop:
 
 
 class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
-    """One consumer's membership. Run `run()` as a task of its own while it is subscribed."""
+    """One consumer's membership. Run `run()` as a task of its own while the consumer is subscribed."""
 
     def __init__(
         self,
