@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 log = get_logger("kclient.consumer")
 
-Held = Mapping[TopicPartition, OpenTransaction | str]
+OpenTransactions = Mapping[TopicPartition, OpenTransaction | str]
 
-DOING: Final[Mapping[enum.Enum, str]] = {
+MEMBER_STATES: Final[Mapping[enum.Enum, str]] = {
     ClassicMemberState.UNJOINED: "not joined yet",
     ClassicMemberState.PREPARING_REBALANCE: "joining (JoinGroup waits for all members)",
     ClassicMemberState.COMPLETING_REBALANCE: "waiting for its assignment (SyncGroup)",
@@ -43,7 +43,7 @@ DOING: Final[Mapping[enum.Enum, str]] = {
     ConsumerMemberState.JOINING: "joining (ConsumerGroupHeartbeat)",
 }
 
-QUESTIONS: Final[Mapping[FetchState, str]] = {
+LOOKUPS: Final[Mapping[FetchState, str]] = {
     INITIALIZING: "the committed offset (OffsetFetch)",
     AWAIT_RESET: "the offset to begin at (ListOffsets)",
     AWAIT_VALIDATION: "the check of its position against the leader's log (OffsetForLeaderEpoch)",
@@ -52,19 +52,19 @@ QUESTIONS: Final[Mapping[FetchState, str]] = {
 
 async def explain(core: ConsumerCore, *, ask: bool, timeout: float) -> Explanation:
     """Return one sentence for each assigned partition. A broker's failure is not raised."""
-    held = await _find_holders(core, timeout) if ask and core.running else {}
+    open_transactions = await _find_open_transactions(core, timeout) if ask and core.running else {}
     consumed = core.consumed()
     sentences = {
-        tp: _kept_from_the_user(core, tp, state, consumed.get(tp)) or _sentence(core, tp, state, held)
+        tp: _not_returned(core, tp, state, consumed.get(tp)) or _sentence(core, tp, state, open_transactions)
         for tp, state in core.positions.items()
     }
-    return Explanation(_say_consumer(core), sentences)
+    return Explanation(_describe_consumer(core), sentences)
 
 
 # --- the consumer as a whole -------------------------------------------------------------------------
 
 
-def _say_consumer(core: ConsumerCore) -> str:
+def _describe_consumer(core: ConsumerCore) -> str:
     if core.subscription.kind is SubscriptionKind.NONE:
         return "not assigned: nothing is subscribed to; call subscribe() or assign()"
     if not core.running:
@@ -72,14 +72,14 @@ def _say_consumer(core: ConsumerCore) -> str:
     if core.rebalance_steps:
         return "a rebalance waits for the next poll() to go on"
     if core.subscription.automatic:
-        topics = ", ".join(core.subscription.topics) or _say_pattern(core)
-        sentence = say_membership(core.group, topics, core.runtime.now())
+        topics = ", ".join(core.subscription.topics) or _describe_pattern(core)
+        sentence = describe_membership(core.group, topics, core.runtime.now())
     else:
         sentence = f"{len(core.positions)} partitions are assigned by hand"
     return sentence + core.missing_topics.describe()
 
 
-def _say_pattern(core: ConsumerCore) -> str:
+def _describe_pattern(core: ConsumerCore) -> str:
     pattern = core.subscription.broker_pattern
     if pattern is not None:
         return f"the topics that the brokers find for {pattern.pattern!r}"
@@ -89,16 +89,18 @@ def _say_pattern(core: ConsumerCore) -> str:
 # --- one partition -----------------------------------------------------------------------------------
 
 
-def _sentence(core: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+def _sentence(
+    core: ConsumerCore, tp: TopicPartition, state: PartitionState, open_transactions: OpenTransactions
+) -> str:
     return (
-        _told_next(core, tp)
+        _pending_error(core, tp)
         or _without_position(core, tp, state)
         or _buffered(core, tp, state)
-        or _not_fetched_yet(core, tp, state, held)
+        or _not_fetched_yet(core, tp, state, open_transactions)
     )
 
 
-def _kept_from_the_user(
+def _not_returned(
     core: ConsumerCore, tp: TopicPartition, state: PartitionState, consumed: OffsetAndMetadata | None
 ) -> str | None:
     if state.paused:
@@ -113,7 +115,7 @@ def _kept_from_the_user(
     return None
 
 
-def _told_next(core: ConsumerCore, tp: TopicPartition) -> str | None:
+def _pending_error(core: ConsumerCore, tp: TopicPartition) -> str | None:
     problem = core.position_updater.error_about(tp)
     return None if problem is None else f"the next poll() raises {type(problem).__name__}: {problem.text}"
 
@@ -121,14 +123,14 @@ def _told_next(core: ConsumerCore, tp: TopicPartition) -> str | None:
 def _without_position(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str | None:
     if state.out_of_range and state.position is not None:
         return f"offset {state.position.offset} is not in the log: asking what the log holds"
-    if (question := QUESTIONS.get(state.fetch_state)) is None:
+    if (question := LOOKUPS.get(state.fetch_state)) is None:
         return None
     if state.reset_strategy is not None:
         question += f", {state.reset_strategy.name}"
-    return f"waiting for {question}: {_state_of_question(core, tp, state)}"
+    return f"waiting for {question}: {_lookup_state(core, tp, state)}"
 
 
-def _state_of_question(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str:
+def _lookup_state(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str:
     now = core.runtime.now()
     if not core.running:
         return "no broker has been reached yet"
@@ -187,23 +189,27 @@ def _bytes_of(core: ConsumerCore, tp: TopicPartition) -> int:
 # --- nothing is buffered -----------------------------------------------------------------------------
 
 
-def _not_fetched_yet(core: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str:
+def _not_fetched_yet(
+    core: ConsumerCore, tp: TopicPartition, state: PartitionState, open_transactions: OpenTransactions
+) -> str:
     status, now = core.fetcher.status(tp), core.runtime.now()
     if status.node_id is None:
         return f"waiting for a leader: {_leader_unknown(core, tp)}"
     node = f"node {status.node_id}" + (" (the preferred replica)" if status.is_preferred else "")
     doing = _being_fetched(core, status, state, node, now)
-    if (end := _at_the_end(core, tp, state, held)) is not None:
+    if (end := _at_the_end(core, tp, state, open_transactions)) is not None:
         return f"{end}; {doing}"
     return doing
 
 
-def _at_the_end(core: ConsumerCore, tp: TopicPartition, state: PartitionState, held: Held) -> str | None:
+def _at_the_end(
+    core: ConsumerCore, tp: TopicPartition, state: PartitionState, open_transactions: OpenTransactions
+) -> str | None:
     if state.position is None:
         return None
     position, high_watermark = state.position.offset, state.high_watermark
-    if _is_held(core, state):
-        whose = held.get(tp, "explain(ask=True) asks whose")
+    if _is_held_back(core, state):
+        whose = open_transactions.get(tp, "explain(ask=True) asks whose")
         if isinstance(whose, OpenTransaction):
             since = datetime.datetime.fromtimestamp(whose.since_ms / 1000, datetime.UTC)
             whose = f"producer id {whose.producer_id}, since {since:%H:%M:%S} UTC on {since:%Y-%m-%d}"
@@ -216,7 +222,7 @@ def _at_the_end(core: ConsumerCore, tp: TopicPartition, state: PartitionState, h
     return None
 
 
-def _is_held(core: ConsumerCore, state: PartitionState) -> bool:
+def _is_held_back(core: ConsumerCore, state: PartitionState) -> bool:
     """Return whether the position is the last stable offset, and the log continues after it."""
     return (
         core.config.isolation_level == "read_committed"
@@ -251,21 +257,25 @@ def _being_fetched(
 # --- open transactions --------------------------------------------------------------------------------
 
 
-async def _find_holders(core: ConsumerCore, timeout: float) -> dict[TopicPartition, OpenTransaction | str]:
+async def _find_open_transactions(
+    core: ConsumerCore, timeout: float
+) -> dict[TopicPartition, OpenTransaction | str]:
     """Return the transaction that holds back each partition, as far as the leaders answer in time."""
     found: dict[TopicPartition, OpenTransaction | str] = {}
     try:
         async with asyncio.timeout(timeout):
             for tp, state in tuple(core.positions.items()):
-                if _is_held(core, state) and not core.buffer.queue(tp):
+                if _is_held_back(core, state) and not core.buffer.queue(tp):
                     found[tp] = "whose is not known, the leader did not answer in time"
-                    found[tp] = await _holder_of(core, tp, state)
+                    found[tp] = await _open_transaction_of(core, tp, state)
     except TimeoutError:
         log.debug("explain() could not ask all leaders in %.1f s", timeout)
     return found
 
 
-async def _holder_of(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> OpenTransaction | str:
+async def _open_transaction_of(
+    core: ConsumerCore, tp: TopicPartition, state: PartitionState
+) -> OpenTransaction | str:
     metadata, position = core.cluster.metadata, state.position
     leader = metadata.leader(tp).node_id
     if leader is None or position is None:
@@ -307,19 +317,19 @@ class Explanation(Mapping[TopicPartition, str]):
     __repr__ = __str__
 
 
-def say_membership(group: GroupConsumer, topics: str, now: float) -> str:
+def describe_membership(group: GroupConsumer, topics: str, now: float) -> str:
     """Return one sentence about the membership. `now` is the loop's time."""
     membership = group.membership
     if membership is None:
-        return f"not assigned: not in group {group.group_id} yet, wants {topics}"
+        return f"not assigned: not in group {group.group_id} yet, subscribed to {topics}"
     if membership.stable:
         generation = membership.generation.generation_id
-        return f"member of group {group.group_id}, generation {generation}, wants {topics}"
-    where = DOING[membership.state]
+        return f"member of group {group.group_id}, generation {generation}, subscribed to {topics}"
+    where = MEMBER_STATES[membership.state]
     since = f" for {now - membership.since:.1f} s" if membership.since else ""
     kept = len(group.rebalance.owned())
     has = f"{kept} partitions are kept meanwhile" if kept else "not assigned"
-    sentence = f"{has}: group {group.group_id} {where}{since}, wants {topics}"
+    sentence = f"{has}: group {group.group_id} {where}{since}, subscribed to {topics}"
     if group.coordinator.node_id is None:
         sentence += "; its coordinator is being looked up"
     if membership.ended:

@@ -195,7 +195,10 @@ class Poll:
     def _alone(self) -> Iterator[None]:
         task = asyncio.current_task()
         if self._inside is not None:
-            inside, caller = self._inside.get_name(), task.get_name() if task is not None else "nobody"
+            inside, caller = (
+                self._inside.get_name(),
+                task.get_name() if task is not None else "an unknown task",
+            )
             raise ConcurrentUseError(
                 f"{caller} called poll() while {inside} is inside it. One task polls at a time, and a listener does "
                 "not poll. Poll from one task, or give each task a consumer of its own.",

@@ -432,7 +432,9 @@ def test_joining_a_group_says_for_how_long_and_what_it_waits_for() -> None:
                     while not re.match(words, (await consumer.explain()).consumer):
                         await consumer.poll(0)
 
-            await consumer_says(r"not assigned: group g joining \(JoinGroup .* for \d+\.\d s, wants a$")
+            await consumer_says(
+                r"not assigned: group g joining \(JoinGroup .* for \d+\.\d s, subscribed to a$"
+            )
             kafka.lift(rule)
             await reached(lambda: True)
 
@@ -445,7 +447,7 @@ def test_a_member_says_its_generation_and_a_rebalance_waits_for_a_poll() -> None
             await consumer.subscribe(["a"])
             while not consumer.assignment():
                 await consumer.poll(0.1)
-            assert (await consumer.explain()).consumer == "member of group g, generation 1, wants a"
+            assert (await consumer.explain()).consumer == "member of group g, generation 1, subscribed to a"
             consumer.enforce_rebalance()
             async with asyncio.timeout(10):
                 while (  # noqa: ASYNC110
@@ -552,7 +554,7 @@ def test_without_a_coordinator_the_group_is_not_joined_and_says_why() -> None:
             await consumer.poll(0.2)
             said = await consumer.explain()
             assert said.consumer.startswith(
-                "not assigned: group g not joined yet, wants a; its coordinator is being"
+                "not assigned: group g not joined yet, subscribed to a; its coordinator is being"
             )
             assert not said
 
