@@ -205,7 +205,7 @@ class FetchResponseHandler:
         if not code and not response.responses and response.throttle_time_ms > 0:
             return True  # over the quota, nothing was read: the connection waits throttle_time_ms, no backoff is needed
         if code:
-            logger.info("Fetch from node %d was refused: %s", node_id, error(code).name)
+            logger.info("Fetch from node %d was rejected: %s", node_id, error(code).name)
         else:
             logger.warning("Node %d answered a Fetch with other partitions than were asked for", node_id)
         if code not in SESSION_LOST:

@@ -1,10 +1,15 @@
-"""Which producers' transactions are aborted at the place in the log that the iteration has reached
-(read_committed).
+"""Skip the records of aborted transactions (isolation_level read_committed).
 
-The broker names every aborted transaction of a fetch by producer and first offset. One is active from the
-batch that reaches its first offset on, until the producer's abort marker. Markers without a transaction are
-legal (it began before the fetch), commit markers change nothing, and a producer may appear again with a later
-transaction.
+A Fetch response lists every aborted transaction by producer id and first offset. A transaction is active from the batch
+that reaches its first offset until the abort marker of its producer. For example with producer 7 aborted from 10 on:
+
+    batch 8–9     producer 7    returned: before the first offset, of an earlier transaction
+    batch 10–12   producer 7    skipped: producer 7 is active from here on
+    batch 13      producer 9    returned
+    marker 14     abort of 7    producer 7 is not active any more
+    batch 15      producer 7    returned, unless the list has a second entry for producer 7
+
+A marker without a listed transaction is legal (it began before the fetch). Commit markers change nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ class AbortedTransaction(Protocol):
 
 
 class AbortedTransactions:
-    """Asked once for each batch, in the order of the log."""
+    """The transactions of one response. Call `hides` once for each batch, in the order of the log."""
 
     def __init__(self, transactions: Iterable[AbortedTransaction] | None) -> None:
         ahead = [(entry.first_offset, entry.producer_id) for entry in transactions or ()]
@@ -42,7 +47,7 @@ class AbortedTransactions:
         self._active: set[int] = set()
 
     def hides(self, batch: Batch, limit: int) -> bool:
-        """Whether the batch is data of an aborted transaction. Of a control batch the marker is read."""
+        """Return whether the batch belongs to an aborted transaction. Apply the marker of a control batch."""
         if batch.producer_id < 0:
             return False
         while self._ahead and self._ahead[-1][0] <= batch.last_offset:
@@ -55,7 +60,7 @@ class AbortedTransactions:
 
 
 def control_type(batch: Batch, limit: int) -> int | None:
-    """The type of a control batch's first record: 0 abort, 1 commit; None where compaction left none."""
+    """Return the type of a control batch's first record: 0 abort, 1 commit; None if compaction removed it."""
     try:
         section = open_batch(batch, min(limit, MAX_CONTROL_BATCH_BYTES), max_headers=MAX_HEADERS_PER_RECORD)
     except BatchTooLargeError as exc:

@@ -1,15 +1,20 @@
-"""Keys or values of many records as one Arrow array, copied together by Arrow and not by Python.
+"""Keys or values of many records as one Arrow array of binary, copied by Arrow and not by Python.
 
-Arrow is told of the bytes as they lie in the batches: twice as many entries as there are records, of which every
-second one is wanted.
+The bytes of the batches become an Arrow array without a copy, with twice as many entries as there are records: every
+second one is a key (or value), the others are the bytes between them.
 
     data     │ header  key  value │ header  key  value │ …
     offsets                ▲     ▲               ▲     ▲       start and end of one, start and end of the next
     entries                wanted│──── between ──│wanted│
 
-A filter then takes the wanted ones, which is the only time their bytes are touched. No object is made for a record.
-Large values are put together one by one instead: a filter guesses how much room it needs, and grows by copying. One
-alone is not copied at all.
+A filter then copies the wanted entries, once, without a Python object per record. For example with the values "ab" and
+"xyz" at 10 and 20:
+
+    offsets    10 12 20 23 23       entries   "ab", bytes 12 to 20, "xyz", ""
+    filter     1  0  1  0           array     "ab", "xyz"
+
+Large values are concatenated one by one instead, because a filter grows its output by copying. A single large value is
+not copied at all.
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ _ZERO: Final = pa.scalar(0, pa.int32())  # a bare 0 would make 64 bits of everyt
 
 
 def portions(runs: Sequence[Columns], most_bytes: int = MOST_BYTES) -> Iterator[list[Columns]]:
-    """The runs that have records, in groups whose keys and values fit into arrays. One run always does."""
+    """Group the runs that have records so that the keys and values of a group fit into arrays. One run always fits."""
     group: list[Columns] = []
     size = 0
     for run in runs:
@@ -57,12 +62,12 @@ def portions(runs: Sequence[Columns], most_bytes: int = MOST_BYTES) -> Iterator[
 
 
 def keys(runs: Sequence[Columns]) -> Any:
-    """The keys as a pyarrow array of binary; null where a key is null."""
+    """Return the keys as a pyarrow array of binary, null for a null key."""
     return _cut_out(runs, lambda run: run.key_starts, lambda run: run.key_sizes)
 
 
 def values(runs: Sequence[Columns]) -> Any:
-    """The values as a pyarrow array of binary; null where a value is null."""
+    """Return the values as a pyarrow array of binary, null for a null value."""
     return _cut_out(runs, lambda run: run.value_starts, lambda run: run.value_sizes)
 
 
@@ -97,7 +102,7 @@ def _every_second(entries: Any, *, is_large: bool) -> Any:
 
 
 def _in_one(runs: Sequence[Columns], starts_of: Numbers) -> tuple[bytes, Any]:
-    """Bytes in which the spans of all runs lie, and where they begin there."""
+    """Return bytes that contain the spans of all runs, and where the spans begin there."""
     starts = _int32(_end_to_end(runs, starts_of))
     if all(run.data is runs[0].data for run in runs):  # one batch, or all of a Fetch that was not compressed
         return runs[0].data, starts
@@ -120,7 +125,7 @@ def _end_to_end(runs: Sequence[Columns], numbers_of: Numbers) -> array[int]:
 
 
 def _extent(run: Columns) -> tuple[int, int]:
-    """From where to where in the run's bytes its keys and values lie: they follow each other as records do."""
+    """Return start and end of the run's keys and values in its bytes: they are in the order of the records."""
     return run.key_starts[0], run.value_starts[-1] + max(run.value_sizes[-1], 0)
 
 
@@ -134,7 +139,7 @@ def _int32(numbers: array[int]) -> Any:
 
 
 def _numbers(column: Any) -> array[int]:
-    """The other way, for the one thing that Arrow does not offer: putting two columns between each other."""
+    """Return an Arrow column as an array, because Arrow itself cannot interleave two columns."""
     numbers = array("i")
     numbers.frombytes(column.buffers()[1])
     return numbers[: len(column)]

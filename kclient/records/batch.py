@@ -4,10 +4,10 @@
                │ attributes i16 │ last offset delta i32 │ base timestamp i64 │ max timestamp i64
                │ producer id i64 │ producer epoch i16 │ base sequence i32 │ record count i32 │ records
     format 0   offset i64 │ size i32 │ CRC-32 u32 │ magic i8 │ attributes i8 │ key │ value
-    format 1   the same with a timestamp i64 behind the attributes
+    format 1   the same with a timestamp i64 after the attributes
 
-Formats 0 and 1 know no batches: an uncompressed message is one here, and so is the wrapper of compressed ones.
-A fetch may end within a batch. That rest is not an error; the next fetch begins there.
+Formats 0 and 1 have no batches: here an uncompressed message counts as one, and so does the wrapper of compressed ones.
+A fetch may end within a batch. This is not an error; the next fetch begins there.
 
 The field is copied once, if it is not `bytes` already: spans of it become keys and values, and no frame stays alive.
 """
@@ -78,7 +78,7 @@ class Batch:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the batch, also where compaction removed its last records."""
+        """The offset after the batch, also if compaction removed its last records."""
         return self.last_offset + 1
 
     @property
@@ -88,7 +88,7 @@ class Batch:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps: nobody in format 0, else the producer or the broker."""
+        """Whether the producer or the broker set the timestamps; format 0 has none."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         if self.attributes & LOG_APPEND_TIME_FLAG:
@@ -102,22 +102,22 @@ class Batch:
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds markers, which no user ever sees."""
+        """Whether the batch contains transaction markers, which are not returned to users."""
         return self.magic == 2 and bool(self.attributes & CONTROL_FLAG)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones (ms since 1970), None where no cleaner said so."""
+        """When compaction may drop the batch's tombstones (ms since 1970), None if it is not set yet (KIP-534)."""
         return self.base_timestamp if self.magic == 2 and self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def leader_epoch(self) -> int | None:
-        """The epoch of the leader that took the batch, None where unknown."""
+        """The epoch of the leader that appended the batch, None if unknown."""
         return self.partition_leader_epoch if self.partition_leader_epoch >= 0 else None
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record; sequences go on at 0 after 2³¹−1."""
+        """The sequence of the last record; after 2³¹−1 comes 0."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFF_FFFF
@@ -127,23 +127,23 @@ class Batch:
         return memoryview(self.field)[self.start + start : self.end]
 
     def check_crc(self) -> None:
-        """Raise CorruptBatchError where the stored CRC is not that of the bytes."""
+        """Raise CorruptBatchError if the stored CRC is not that of the bytes."""
         actual = crc32c(self.view(_CRC32C_FROM)) if self.magic == 2 else zlib.crc32(self.view(_CRC32_FROM))
         if actual != self.crc:
             raise CorruptBatchError(f"its stored CRC is {self.crc:#010x}, its bytes give {actual:#010x}")
 
 
 def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:
-    """The batches of a records field, in order; a cut-off last batch ends them without a word.
+    """Return the batches of a records field, in order. An incomplete last batch is left out without an error.
 
-    Raises CorruptBatchError and UnsupportedFormatError, with `base_offset` set. Both end the iteration: no later
+    Raise CorruptBatchError and UnsupportedFormatError, with `base_offset` set. Both end the iteration: no later
     batch can be found.
     """
     return batch_headers(bytes(data))
 
 
 def batch_headers(field: bytes | memoryview) -> Iterator[Batch]:
-    """What `read_batches` gives, without the copy: for who looks at headers alone, and opens no batch."""
+    """Return the same as `read_batches` without copying the field, for callers that only read headers."""
     size = len(field)
     position = 0
     while size - position >= SIZE_PREFIX_BYTES:
@@ -165,7 +165,7 @@ def batch_headers(field: bytes | memoryview) -> Iterator[Batch]:
 
 
 def first_batch_size(data: bytes | bytearray | memoryview) -> int | None:
-    """How long the first batch of `data` says it is, None where `data` is too short to tell."""
+    """Return the size of the first batch of `data` according to its header, None if `data` is too short."""
     if len(data) < SIZE_PREFIX_BYTES:
         return None
     length: int = _PREFIX.unpack_from(data)[1]
@@ -232,7 +232,7 @@ def _read_message(field: bytes | memoryview, start: int, end: int) -> Batch:
 
 
 def crc32c(data: bytes | memoryview) -> int:
-    """The Castagnoli CRC of format 2, which is not that of zlib."""
+    """Return the CRC of format 2, CRC-32C (Castagnoli); zlib has another polynomial."""
     return _crc32c()(data)
 
 

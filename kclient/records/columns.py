@@ -1,7 +1,7 @@
-"""Decoded records of one batch, column by column. Keys and values are spans of `data`; size −1 means null. Of headers
-there is where they begin; −1 means none.
+"""Decoded records of one batch as columns. Keys and values are spans of `data`, a size of −1 means null.
 
-The number columns are lists here; those of another decoder may be of another kind (`decoder.Decoder`).
+The headers of a record are decoded when they are read; the column has the position of their count, −1 for none. The
+number columns are lists here; another decoder may use another type (`decoder.Decoder`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kclient.types import TimestampType
 
 @attrs.define(eq=False)
 class Columns:
-    """A run of records that lie in the same `data`; all lists have one entry a record.
+    """Records that lie in the same `data`; all lists have one entry per record.
 
-    `data` owns its bytes: it never is a view into a frame. `keys` and `values` hold what deserializers
-    returned, and are None where there is no deserializer. `size_bytes` is what the records take in `data`; where a run
-    is cut, each part has its share by the number of records.
+    `data` owns its bytes: it is never a view of a response. `keys` and `values` hold what deserializers
+    returned, and are None without a deserializer. `size_bytes` is the size of the records in `data`; `split`
+    divides it by the number of records.
     """
 
     data: bytes
@@ -43,11 +43,11 @@ class Columns:
         return len(self.offsets)
 
     def raw_keys(self) -> list[bytes | None]:
-        """The keys' bytes, copied out of `data`."""
+        """Return the bytes of the keys, copied from `data`."""
         return _cut(self.data, self.key_starts, self.key_sizes)
 
     def raw_values(self) -> list[bytes | None]:
-        """The values' bytes, copied out of `data`."""
+        """Return the bytes of the values, copied from `data`."""
         return _cut(self.data, self.value_starts, self.value_sizes)
 
     @property
@@ -57,13 +57,13 @@ class Columns:
 
     @property
     def headers(self) -> Iterator[Headers]:
-        """The headers of each record in its turn, made when it comes."""
+        """The headers of each record, decoded one by one."""
         if not self.has_headers:
             return repeat(EMPTY, len(self))
         return (read_headers(self.data, start) for start in self.header_starts)
 
     def headers_of(self, index: int) -> Headers:
-        """The headers of one record."""
+        """Return the headers of one record."""
         return read_headers(self.data, self.header_starts[index])
 
     def stamp(self, start: int, timestamp: int) -> None:
@@ -71,7 +71,7 @@ class Columns:
         self.timestamps[start:] = [timestamp] * (len(self) - start)
 
     def drop(self, start: int, stop: int) -> None:
-        """Take the records from `start` to before `stop` out of every column."""
+        """Remove the records from `start` to before `stop` from every column."""
         self.size_bytes -= self._share(len(self.offsets[start:stop]))
         for column in self._decoded():
             del column[start:stop]

@@ -3,7 +3,7 @@
 A few bytes can unpack to gigabytes (zstd: 32,000 times its input), so output is taken in steps, up to one byte more
 than the limit, and written where it stays: a list of parts that is joined at the end would need the memory twice.
 Input is fed in pieces, for the libraries copy what they do not use of it. Producers make one gzip member, lz4 or zstd
-frame of a batch, and some a few; each costs 20 µs however little it holds, so more than `MAX_FRAMES` are refused.
+frame of a batch, and some a few; each costs 20 µs however little it holds, so more than `MAX_FRAMES` are an error.
 Libraries are imported when a batch first needs them.
 """
 
@@ -39,7 +39,7 @@ class Compression(enum.IntEnum):
 class Frame(Protocol):
     """One gzip member, lz4 frame or zstd frame being decompressed.
 
-    `decompress` gives less than `max_length` where it needs more input; else the next call goes on without any.
+    `decompress` returns less than `max_length` if it needs more input; else the next call continues without any.
     """
 
     @property
@@ -52,7 +52,7 @@ class Frame(Protocol):
 
 
 class GzipMember:
-    """One gzip member. zlib wants the input again that it has not got to."""
+    """One gzip member. zlib must be given the input again that it has not consumed."""
 
     def __init__(self) -> None:
         self._decompressor = zlib.decompressobj(_GZIP_WBITS)
@@ -133,7 +133,7 @@ def load_zstd() -> Any:
 def _decompress_frames(
     new_frame: Callable[[], Frame], data: memoryview, limit: int, library_error: type[Exception]
 ) -> bytes:
-    """All frames of `data`, one behind the other; each must be whole."""
+    """Return the output of all frames of `data`, which follow each other; each must be complete."""
     unpacked = io.BytesIO()
     frame, frames = new_frame(), 1
     pending, rest = data[:_PIECE_BYTES], data[_PIECE_BYTES:]

@@ -45,7 +45,7 @@ class Deserializers:
     def fill(self, columns: Columns, count: int) -> Deserialized:
         """Fill `columns.keys` and `columns.values` for the first `count` records; those left out are taken out of all.
 
-        What is no Exception (KeyboardInterrupt) passes.
+        Other exceptions (KeyboardInterrupt) are not caught.
         """
         raw_keys, raw_values = columns.raw_keys(), columns.raw_values()
         keys: list[Any] = []
@@ -136,7 +136,7 @@ def _undecoded(failure: DecodeError, raw: bytes | None) -> Undecoded:
 
 
 def _bury(failure: DecodeError, sink: DeadLetterSink) -> str | None:
-    """Hand the record to the sink; gives back what the sink raised."""
+    """Pass the record to the sink. Return the exception that the sink raised, if any."""
     try:
         sink(dead_letter(failure))
     except Exception as exc:  # noqa: BLE001 - the sink is the user's too

@@ -1,4 +1,4 @@
-"""The headers of a record: counted and checked while the record is decoded, made into objects when somebody reads them.
+"""The headers of a record: counted and checked while the record is decoded, made into objects when they are read.
 
     header count varint │ { key size varint, key │ value size varint, value }…        size −1: the value is null
 
@@ -27,7 +27,7 @@ ANY_NUMBER: Final = 2**31 - 1
 def check_headers(data: bytes, position: int, end: int, limit: int, offset: int) -> int:
     """Return the position after the headers of the record at `offset`, which begin with their count at `position`.
 
-    `end` is the record's end, and may lie beyond the data: reading on past those is an IndexError. Raises
+    `end` is the record's end, and may lie beyond the data: reading on past those is an IndexError. Raise
     TooManyHeadersError above `limit` headers, else CorruptBatchError.
     """
     count, position = read_signed(data, position, VARINT_BITS)

@@ -48,7 +48,7 @@ class Record(NamedTuple, Generic[K, V]):
 class Records(Generic[K, V]):
     """Records of one poll, in the order of their partitions; within a partition in the order of the log.
 
-    `len()` counts records; a poll that only moved positions has none. Iterating makes the objects anew each
+    `len()` counts records; a poll that only moved positions has none. Iterating makes new objects each
     time.
     """
 
@@ -82,7 +82,7 @@ class Records(Generic[K, V]):
         return Records(mine, keeps_errors=self._keeps_errors)
 
     def next_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The position behind this poll of each partition that moved, also of those that gave no record."""
+        """The position after this poll of each partition that moved, also of those without a record."""
         return {
             chunk.partition: OffsetAndMetadata(chunk.next_offset, chunk.leader_epoch)
             for chunk in self._chunks

@@ -1,7 +1,7 @@
 """An opened batch: its records decompressed once, then decoded as many at a time as are wanted.
 
 `open_batch` checks what the header claims before anything is allocated for it. Sections of format 2 and of
-formats 0 and 1 (`legacy`) are read alike: `read_into(columns_for(section), count)` until `is_finished`.
+formats 0 and 1 (`legacy`) are read in the same way: `read_into(columns_for(section), count)` until `is_finished`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class RecordSection:
 
 
 def columns_for(section: Section, last: Columns | None = None) -> Columns:
-    """Where records of the section go: into `last` where they can follow those in it, else into new columns."""
+    """Return the columns for records of the section: `last` if they can follow the records in it, else new ones."""
     batch, data = section.batch, section.data
     timestamp_type, leader_epoch = batch.timestamp_type, batch.leader_epoch
     if (
@@ -118,13 +118,13 @@ def open_batch(
 ) -> Section:
     """Decompress a batch, to at most `limit` bytes, and make it ready to be read.
 
-    Reading refuses a record of more than `max_headers` headers.
+    Reading raises TooManyHeadersError for a record of more than `max_headers` headers.
 
     `check_crcs` is about the messages within a wrapper of formats 0 and 1; the batch's own CRC is checked by
     `batch.check_crc()`. Messages at offsets `dropped_below` this one may be damaged. A control batch opens like any
     other.
 
-    Raises CorruptBatchError, BatchTooLargeError and UnsupportedFormatError.
+    Raise CorruptBatchError, BatchTooLargeError and UnsupportedFormatError.
     """
     if batch.magic < 2:
         return open_message(batch, limit, check_crcs, dropped_below)

@@ -1,7 +1,12 @@
 """Zig-zag varints as records of format 2 use them: 7 bits a byte, lowest first, the sign in the lowest bit.
 
 A varint has at most 5 bytes (32 bits), a varlong at most 10 (64 bits). Python's integers do not wrap, so both
-sizes are checked here: bits beyond the width are refused.
+sizes are checked here: bits beyond the width are an error. Zig-zag puts the sign into the lowest bit, so that small
+negative numbers are short, too:
+
+    value      0   −1    1   −2    2     200
+    zig-zag    0    1    2    3    4     400 = 0b11_0010000
+    bytes     00   01   02   03   04   90 03     7 low bits with 0x80, which means that another byte follows, then 3
 """
 
 from __future__ import annotations
@@ -13,10 +18,9 @@ VARLONG_BITS = 64
 
 
 def read_unsigned(data: bytes, position: int, bits: int) -> tuple[int, int]:
-    """The value before zig-zag decoding and the position behind it.
+    """Return the value before zig-zag decoding and the position after it.
 
-    Raises CorruptBatchError where the value needs more than `bits` bits, IndexError where `data` ends within
-    it.
+    Raise CorruptBatchError if the value needs more than `bits` bits, IndexError if `data` ends within it.
     """
     value = 0
     for shift in range(0, bits + 6, 7):
@@ -31,13 +35,13 @@ def read_unsigned(data: bytes, position: int, bits: int) -> tuple[int, int]:
 
 
 def read_signed(data: bytes, position: int, bits: int) -> tuple[int, int]:
-    """The zig-zag decoded value and the position behind it. Errors as `read_unsigned`."""
+    """Return the zig-zag decoded value and the position after it. Raise what `read_unsigned` raises."""
     value, position = read_unsigned(data, position, bits)
     return (value >> 1) ^ -(value & 1), position
 
 
 def encode_signed(value: int) -> bytes:
-    """The shortest zig-zag form of `value`, which the caller keeps within 64 bits."""
+    """Return the shortest zig-zag form of `value`, which the caller keeps within 64 bits."""
     rest = value << 1 if value >= 0 else (-value << 1) - 1
     encoded = bytearray()
     while rest > 0x7F:

@@ -55,13 +55,13 @@ def build_batch(
     is_control: bool = False,
     delete_horizon_ms: int | None = None,
 ) -> bytes:
-    """One batch of format 2.
+    """Return one batch of format 2.
 
     `last_offset` is the last record's unless given (a compacted batch may end with a gap). `max_timestamp` is
     the highest of the records unless given; with LOG_APPEND_TIME it is the time of them all. With
     `delete_horizon_ms` record timestamps are stored as deltas from the horizon.
 
-    Raises ArgumentError for offsets that do not ascend or do not fit into the batch, and for timestamps that
+    Raise ArgumentError for offsets that do not ascend or do not fit into the batch, and for timestamps that
     Kafka does not have (below −1).
     """
     rows = list(records)
@@ -75,32 +75,23 @@ def build_batch(
         for row, offset in zip(rows, offsets, strict=True)
     ]
     body = compress(compression, b"".join(encoded)) if encoded else b""
-    attributes = (
-        compression
-        | (LOG_APPEND_TIME_FLAG if timestamp_type is TimestampType.LOG_APPEND_TIME else 0)
-        | (TRANSACTIONAL_FLAG if is_transactional else 0)
-        | (CONTROL_FLAG if is_control else 0)
-        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
+    flags = (
+        (LOG_APPEND_TIME_FLAG, timestamp_type is TimestampType.LOG_APPEND_TIME),
+        (TRANSACTIONAL_FLAG, is_transactional),
+        (CONTROL_FLAG, is_control),
+        (DELETE_HORIZON_FLAG, delete_horizon_ms is not None),
     )
-    checked = (
-        _AFTER_CRC.pack(
-            attributes,
-            last - base_offset,
-            base_timestamp,
-            highest,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            len(rows),
-        )
-        + body
-    )
-    length = BATCH_HEADER_BYTES - _LENGTH_FROM + len(body)
-    return (
-        _BEFORE_CRC.pack(base_offset, length, partition_leader_epoch, 2)
-        + _CRC.pack(crc32c(checked))
-        + checked
-    )
+    attributes = compression | sum(flag for flag, is_set in flags if is_set)
+    times, producer = (base_timestamp, highest), (producer_id, producer_epoch, base_sequence)
+    covered = _AFTER_CRC.pack(attributes, last - base_offset, *times, *producer, len(rows)) + body
+    return _with_prefix(base_offset, partition_leader_epoch, covered)
+
+
+def _with_prefix(base_offset: int, partition_leader_epoch: int, covered: bytes) -> bytes:
+    """Put the fields before the bytes that the CRC covers, which begin with the attributes."""
+    length = BATCH_HEADER_BYTES - _LENGTH_FROM + len(covered) - _AFTER_CRC.size
+    prefix = _BEFORE_CRC.pack(base_offset, length, partition_leader_epoch, 2)
+    return prefix + _CRC.pack(crc32c(covered)) + covered
 
 
 def build_marker(
@@ -113,7 +104,7 @@ def build_marker(
     timestamp: int = 0,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """The control batch that ends a transaction."""
+    """Return the control batch that ends a transaction."""
     marker = NewRecord(
         _MARKER_KEY.pack(0, 1 if commit else 0), _MARKER_VALUE.pack(0, coordinator_epoch), timestamp
     )
