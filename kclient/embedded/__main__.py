@@ -72,7 +72,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME[:PARTITIONS]",
         help="make a topic; again for more",
     )
-    add("--host", default="127.0.0.1", help="where to listen, and what clients are told (default 127.0.0.1)")
+    add(
+        "--host", default="127.0.0.1", help="where to listen, and the address in Metadata (default 127.0.0.1)"
+    )
     add(
         "--port",
         type=_port,
@@ -175,23 +177,23 @@ async def _serve(given: argparse.Namespace) -> None:
         loop.add_signal_handler(number, over.set)
     async with cluster:
         cluster.prepare_groups()
-        teller = EventPrinter(cluster)
-        cluster.observe(teller)
-        console = Console(cluster, teller, sys.stdin.fileno())
+        printer = EventPrinter(cluster)
+        cluster.observe(printer)
+        console = Console(cluster, printer, sys.stdin.fileno())
         sys.stdout.write(cluster.bootstrap_servers + "\n")
         sys.stdout.writelines(f"{one.name} {cluster.servers(one.name)}\n" for one in listeners)
         sys.stdout.flush()
         serve = "serves" if given.brokers == 1 else "serve"
         brokers = format_count(given.brokers, "broker")
-        teller.tell(f"{brokers} of release {given.release} {serve}; interrupt to end")
+        printer.print(f"{brokers} of release {given.release} {serve}; interrupt to end")
         if not _is_loopback(given.host):
-            teller.tell(
+            printer.print(
                 f"anybody who reaches {printable(given.host)} may use {cluster.bootstrap_servers}, without a login"
             )
         console.open()
         await over.wait()
         console.close()
-        teller.tell("interrupted; all brokers end")
+        printer.print("interrupted; all brokers end")
 
 
 COMMANDS: Final = (
@@ -208,7 +210,7 @@ class EventPrinter(Observer):
         self._stream = stream or sys.stderr
         self._began = cluster.clock.now()
 
-    def tell(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print one line. A closed stream is ignored: the cluster continues."""
         with contextlib.suppress(BrokenPipeError):
             self._stream.write(f"{self._cluster.clock.now() - self._began:8.3f} s  {text}\n")
@@ -216,21 +218,21 @@ class EventPrinter(Observer):
 
     def broker_changed(self, node: int, change: str) -> None:
         leading = sum(partition.leader == node for partition in self._cluster.state.partitions())
-        self.tell(f"broker {node} is {change}; it leads {format_count(leading, 'partition')}")
+        self.print(f"broker {node} is {change}; it leads {format_count(leading, 'partition')}")
 
     def topic_created(self, name: str, partitions: int) -> None:
-        self.tell(f"topic {name} is made, {format_count(partitions, 'partition')}")
+        self.print(f"topic {name} is made, {format_count(partitions, 'partition')}")
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
-        self.tell(f"topic {name} is deleted")
+        self.print(f"topic {name} is deleted")
 
 
 class Console:
     """Reads commands from a pipe or a terminal, without blocking the loop."""
 
-    def __init__(self, cluster: EmbeddedCluster, teller: EventPrinter, descriptor: int) -> None:
+    def __init__(self, cluster: EmbeddedCluster, printer: EventPrinter, descriptor: int) -> None:
         self._cluster = cluster
-        self._teller = teller
+        self._printer = printer
         self._descriptor = descriptor
         self._unread = b""
         self._commands: Mapping[str, Callable[..., object]] = {
@@ -248,7 +250,7 @@ class Console:
         try:
             asyncio.get_running_loop().add_reader(self._descriptor, self._on_input)
         except OSError:
-            self._teller.tell("standard input takes no commands")
+            self._printer.print("standard input takes no commands")
 
     def close(self) -> None:
         """Stop reading."""
@@ -270,24 +272,24 @@ class Console:
         try:
             done = self._commands[name](*words)
         except KclientError as exc:
-            self._teller.tell(str(exc))
+            self._printer.print(str(exc))
         except (KeyError, TypeError, ValueError):
-            self._teller.tell(f"{' '.join((name, *words))[:80]!r} is no command; commands are {COMMANDS}")
+            self._printer.print(f"{' '.join((name, *words))[:80]!r} is no command; commands are {COMMANDS}")
         else:
             if isinstance(done, asyncio.Task):
-                done.add_done_callback(self._tell_failure)
+                done.add_done_callback(self._print_failure)
 
-    def _tell_failure(self, task: asyncio.Task[object]) -> None:
+    def _print_failure(self, task: asyncio.Task[object]) -> None:
         """Print the error of a task (a restart) that failed after its command returned."""
         if not task.cancelled() and (problem := task.exception()) is not None:
-            self._teller.tell(str(problem))
+            self._printer.print(str(problem))
 
     def _leaders(self, topic: str) -> None:
         count = len(find_topic(self._cluster.state, topic).partitions)
         leaders = ", ".join(
             f"{number} on {self._cluster.leader_of(topic, number)}" for number in range(count)
         )
-        self._teller.tell(f"topic {topic}: {leaders}")
+        self._printer.print(f"topic {topic}: {leaders}")
 
 
 if __name__ == "__main__":

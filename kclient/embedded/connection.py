@@ -36,7 +36,7 @@ MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS)
 class Listener:
     """A named address of one broker. Port 0 becomes the one that the system chose, for all later starts.
 
-    `advertised` is what clients are told where it differs; `mechanisms` are the SASL mechanisms, none for no SASL.
+    `advertised` is the address in Metadata if it differs; `mechanisms` are the SASL mechanisms, none for no SASL.
     """
 
     name: str

@@ -83,7 +83,7 @@ def partition_count(state: ClusterState, asked: int) -> int:
 
 
 def replication_factor(state: ClusterState, asked: int) -> int:
-    """How many replicas, the broker's default for −1; brokers that are down count where there is no ZooKeeper."""
+    """Return the number of replicas, the broker's default for −1; with KRaft, brokers that are down count too."""
     wanted = state.settings.default_replication_factor if asked == DEFAULT else asked
     if wanted < 1:
         raise ApiError(
@@ -178,13 +178,13 @@ def add_partitions(
 ) -> None:
     """Grow a topic to `count` partitions. Brokers that are down get replicas only where there are too few others.
 
-    While all of them are down nobody lacks anything yet: whoever is back first leads.
+    While all of them are down every replica is in sync: the first broker that is back leads.
     """
     for number in range(len(topic.partitions), count):
         replicas = list(assignment[number]) if assignment else _spread(state, number, replication)
         up = [node for node in replicas if state.brokers[node].up]
-        behind = {node: 0 for node in replicas if node not in up}
-        partition = Partition(topic, number, replicas, isr=up or list(replicas), ends=behind)
+        lagging = {node: 0 for node in replicas if node not in up}
+        partition = Partition(topic, number, replicas, isr=up or list(replicas), ends=lagging)
         topic.partitions.append(partition)
         elect(state, partition)
 

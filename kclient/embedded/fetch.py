@@ -50,7 +50,7 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 def preferred_replica(context: RequestContext, partition: Partition, rack: str, offset: int) -> int:
     """Return the follower in the rack with the offset and the highest log end; −1 for the leader.
 
-    Nobody has an offset below the log start: the leader says so itself, or a reader would be sent to and fro for ever.
+    No replica has an offset below the log start: the leader answers it, or a consumer would be redirected for ever.
     """
     state, chosen = context.state, partition.read_from
     if offset < partition.log.start:

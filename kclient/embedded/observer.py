@@ -63,7 +63,7 @@ class Observer:
     def reconciled(self, group_id: str, member_id: str, epoch: int, owned: list[TopicPartition]) -> None:
         """A member of a consumer group is in this epoch and owns this; in epoch −1 it is gone.
 
-        Who does not ask for it is told of a generation with one member.
+        By default, call `rebalanced` with a generation of one member.
         """
         self.rebalanced(group_id, epoch, {member_id: owned})
 

@@ -90,8 +90,10 @@ def _record(stored: StoredBatch, fits: Callable[[int, int], bool]) -> TimestampA
 def old_style(
     partition: Partition, timestamp: int, count: int, isolation: int | None, now_ms: int
 ) -> list[int]:
-    """What ListOffsets v0 tells: up to `count` first offsets of segments, newest first. A log is one segment here,
-    and its time is now."""
+    """Return the offsets of ListOffsets v0: up to `count` first offsets of segments, newest first.
+
+    A log is one segment here, and its time is now.
+    """
     log, limit = partition.log, last_fetchable(partition, isolation)
     if timestamp == EARLIEST:
         return [log.start][:count]

@@ -48,7 +48,7 @@ class Release:
 
 
 # API → newest version:the release that brought it, with those between it and its predecessor. Before 0.10.0 brokers
-# did not tell, so it stands for all older ones too.
+# did not advertise versions, so it stands for all older ones too.
 NEWEST: Final = {
     "Produce": "2:0.10.0 3:0.11.0 5:1.0 6:2.0 7:2.1 8:2.4 9:2.8 10:3.7 11:3.8 12:4.0 13:4.1",
     "Fetch": "2:0.10.0 3:0.10.1 5:0.11.0 6:1.0 7:1.1 8:2.0 10:2.1 11:2.3 12:2.7 13:3.1 15:3.5 16:3.7 17:3.9 18:4.1",

@@ -22,7 +22,7 @@ LONG_MAX: Final = 2**63 - 1
 MIN_SEGMENT_BYTES: Final = 1_048_576
 LARGE_SEGMENTS_SINCE: Final = Release.parse("4.0")
 CLUSTER_DEFAULTS_SINCE: Final = Release.parse("4.1")
-FORMATS: Final = {  # release → the message format that it writes unless told otherwise
+FORMATS: Final = {  # release → its default message format
     "0.10.0": "0.10.0-IV1",
     "0.10.1": "0.10.1-IV2",
     "0.10.2": "0.10.2-IV0",
@@ -44,7 +44,7 @@ CODECS: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 @attrs.frozen
 class ConfigKey:
-    """One key: its type as DescribeConfigs numbers it, Kafka's default, the broker's key behind it, what is valid."""
+    """One key: its type as DescribeConfigs numbers it, Kafka's default, the broker's synonym, the valid values."""
 
     kind: int
     default: str
@@ -139,7 +139,7 @@ KEYS: Final = {
 
 @attrs.frozen
 class ConfigEntry:
-    """A key with its value in force, where that comes from, and the broker's key behind it ("" for none)."""
+    """A key with its effective value, the source of the value, and the broker's synonym ("" for none)."""
 
     name: str
     value: str

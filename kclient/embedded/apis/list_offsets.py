@@ -54,12 +54,12 @@ async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOf
             except ApiError as exc:
                 row = _failed(context, one, exc.code)
             rows.setdefault(one.partition_index, []).append(row)
-        told = [
+        partitions = [
             row
             for same in rows.values()
             for row in (same if context.state.release < REPEATED_ONCE_SINCE else same[:1])
         ]
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=told))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
 
 

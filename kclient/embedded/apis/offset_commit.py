@@ -43,7 +43,7 @@ from kclient.protocol.primitives import ZERO_UUID
 from kclient.types import TopicPartition
 
 BY_ID: Final = 10  # the first version that names topics by id
-TELLS_UNKNOWN_GROUPS: Final = 9
+GROUP_ID_NOT_FOUND_SINCE: Final = 9
 RETENTION_OF_GROUPS_SINCE: Final = Release.parse("2.1")
 
 Row = OffsetCommitRequestPartition
@@ -166,8 +166,8 @@ def _group(context: RequestContext, request: OffsetCommitRequest) -> Coordinator
     if group is not None:
         return group
     if request.generation_id_or_member_epoch >= 0:
-        told = context.version >= TELLS_UNKNOWN_GROUPS and context.state.release >= NEW_COORDINATOR
-        raise ApiError(GROUP_ID_NOT_FOUND if told else ILLEGAL_GENERATION)
+        knows_code = context.version >= GROUP_ID_NOT_FOUND_SINCE and context.state.release >= NEW_COORDINATOR
+        raise ApiError(GROUP_ID_NOT_FOUND if knows_code else ILLEGAL_GENERATION)
     return ClassicGroup(coordinator, request.group_id)
 
 

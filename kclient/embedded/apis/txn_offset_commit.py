@@ -2,7 +2,7 @@
 
 From version 3 on the producer says as which member of the group it commits. From version 5 on (transactions V2,
 KIP-890) the coordinator makes the group's partition part of the transaction. From version 6 on topics have ids, and
-the answer tells a group that does not exist and an old member epoch from a wrong generation.
+the response has separate error codes for an unknown group and a stale member epoch.
 """
 
 from __future__ import annotations

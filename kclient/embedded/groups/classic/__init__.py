@@ -4,6 +4,6 @@ metadata   the members, the generation, and the states of the group (tables)
 join       JoinGroup
 rebalance  the join phase: members rejoin, the rest is removed, the next generation begins
 sync       SyncGroup: the leader sends the assignments, every member gets its own
-group      the group behind the interface of all groups; Heartbeat, LeaveGroup
+group      `ClassicGroup`, with the interface of all groups; Heartbeat, LeaveGroup
 records    the record of the group
 """

@@ -1,4 +1,4 @@
-"""`ClassicGroup`: a group of the classic protocol behind the interface of all groups; Heartbeat and LeaveGroup."""
+"""`ClassicGroup`: a group of the classic protocol, with the interface of all groups; Heartbeat and LeaveGroup."""
 
 from __future__ import annotations
 

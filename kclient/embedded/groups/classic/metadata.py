@@ -241,7 +241,7 @@ class ClassicGroupMetadata(CoordinatorGroup):
     ) -> ClassicGroupMember:
         """Return the member. Raise ApiError for an unknown one, and for one that was fenced by its instance id.
 
-        A name that nobody has did not matter before 3.0, but to a `strict` caller.
+        An unknown instance id was accepted before 3.0, except by a `strict` caller.
         """
         holder = None if instance_id is None else self.static.get(instance_id)
         if holder is not None and holder != member_id:
