@@ -64,7 +64,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
-    """A Kafka cluster of three brokers for this test alone; `@pytest.mark.kafka_cluster(...)` sets it up otherwise."""
+    """A Kafka cluster of three brokers for one test; `@pytest.mark.kafka_cluster(...)` configures it."""
     mark = request.node.get_closest_marker(MARK)
     if mark is not None and (mark.args or set(mark.kwargs) - set(OPTIONS)):
         raise pytest.UsageError(
@@ -76,7 +76,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
 
 @pytest.fixture(scope="session")
 def kafka_cluster_options() -> dict[str, Any]:
-    """How `kafka_cluster` is set up: override it in your conftest.py with what the marker takes."""
+    """The options of `kafka_cluster`: override it in your conftest.py with the marker's arguments."""
     return {}
 
 
@@ -84,7 +84,7 @@ def kafka_cluster_options() -> dict[str, Any]:
 def kafka_cluster(
     request: pytest.FixtureRequest, kafka_cluster_options: dict[str, Any]
 ) -> Iterator[EmbeddedCluster]:
-    """One Kafka cluster for all tests that ask for it; they share its topics and groups."""
+    """One Kafka cluster for all tests that use this fixture; they share its topics and groups."""
     with _cluster(request, dict(kafka_cluster_options)) as cluster:
         yield cluster
 

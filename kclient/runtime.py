@@ -39,7 +39,7 @@ class Runtime:
 
     @classmethod
     def seeded(cls, seed: int | str) -> Runtime:
-        """A runtime whose random numbers follow from a seed."""
+        """Return a runtime with seeded random numbers."""
         return cls(rng=random.Random(seed))
 
     def now(self) -> float:
@@ -51,11 +51,11 @@ class Runtime:
         time.sleep(seconds)
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970, UTC."""
+        """Return the milliseconds since 1970, UTC."""
         return int(self.wall_clock() * 1000)
 
     def buggify(self, what: str) -> bool:
-        """Whether something rare and legal, named by `what`, is to happen now. Never, but in a simulation."""
+        """Return whether the rare, legal event `what` shall happen now. Always False outside the simulation."""
         return False
 
     def random_bytes(self, count: int) -> bytes:
@@ -63,14 +63,14 @@ class Runtime:
         return self.rng.randbytes(count)
 
     async def resolve(self, host: str, port: int) -> list[Address]:
-        """Every address of a name in the resolver's order, no repeats. Raises OSError (gaierror) as the loop does."""
+        """Return the addresses of a name in the resolver's order, without repeats. Raise OSError as the loop does."""
         loop = asyncio.get_running_loop()
         answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         found = {Address(str(info[4][0]), int(info[4][1])): None for info in answers}
         return list(found)
 
     async def canonical_names(self, host: str, port: int) -> list[str]:
-        """The canonical name of every address of a name, no repeats. Raises OSError as `resolve` does."""
+        """Return the canonical name of every address of a name, without repeats. Raise OSError as `resolve` does."""
         loop = asyncio.get_running_loop()
         addresses = await self.resolve(host, port)
         names = [(await loop.getnameinfo(address))[0] for address in addresses]

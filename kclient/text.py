@@ -24,7 +24,7 @@ LONGEST_TEXT: Final = 16_384
 
 
 def printable(text: str, longest: int = LONGEST_NAME) -> str:
-    """The text with escapes instead of invisible characters, and with at most `longest` characters of it.
+    """Return the text with escapes for invisible characters, and at most `longest` characters of it.
 
     What is cut off is counted at the end: `aaa… (5,000 characters)`.
     """
@@ -37,13 +37,13 @@ def printable(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def printable_lines(text: str, longest: int = LONGEST_TEXT) -> str:
-    """As `printable`, for a text that has lines on purpose: line breaks and tabs stay."""
+    """Return the text as `printable` does, but keep line breaks and tabs."""
     shown = "".join(c if c in "\n\t" else _escaped(c) for c in text[:longest])
     return shown if len(text) <= longest else f"{shown}… ({len(text):,} characters)"
 
 
 def printable_traceback(text: str) -> str:
-    """As `printable_lines`. Where it is too long its middle is left out, for the error stands at its end."""
+    """Return the text as `printable_lines` does. A long text loses its middle, because the error is at its end."""
     if len(text) <= LONGEST_TEXT:
         return printable_lines(text)
     half = LONGEST_TEXT // 2

@@ -50,13 +50,13 @@ class IngestOptions:
     ] = None
     checkpoint: Annotated[
         Text,
-        option("what the job keeps between runs; the same one goes on where it stopped", "DIR", group=WHAT),
+        option("the state of the job; a run with the same one continues where it stopped", "DIR", group=WHAT),
     ] = None
 
     start: Annotated[
         Text,
         option(
-            "where a new job begins: earliest, latest, group, a time, or offsets in a file",
+            "where a new job starts: earliest, latest, group, a time, or offsets in a file",
             "START|@TIME|FILE",
             group=READ,
             show_default="earliest",
@@ -68,17 +68,17 @@ class IngestOptions:
     trigger: Annotated[
         Text,
         option(
-            "when a batch begins: until all is drained, once without limits, or every so often for ever",
+            "when a batch starts: until all is read, once without limits, or forever at an interval",
             "availableNow|once|10s",
             group=READ,
             show_default="availableNow",
         ),
     ] = None
-    max_per_trigger: Annotated[Text, option("at most so many records a batch", "5e6", group=READ)] = None
+    max_per_trigger: Annotated[Text, option("the most records of a batch", "5e6", group=READ)] = None
     backfill: Annotated[
         bool,
         flag(
-            "read from --start to --end once, into the same layout, beside the job's own batches",
+            "read from --start to --end once, into the same layout as the job's own batches",
             group=READ,
         ),
     ] = False
@@ -94,7 +94,7 @@ class IngestOptions:
     from_dlq: Annotated[
         Text,
         option(
-            "read dead letters instead of topics, and land what can be decoded now",
+            "read dead letters instead of topics, and write those that can be decoded now",
             "parquet:DIR",
             group=READ,
         ),
@@ -102,17 +102,19 @@ class IngestOptions:
     fail_on_data_loss: Annotated[
         bool,
         flag(
-            "end with 6 when records are gone that were still to be read",
+            "exit with 6 if records were deleted before they were read",
             group=READ,
             negative="--accept-data-loss",
         ),
     ] = True
 
-    format: Annotated[Text, choice("what the values are", Format, group=DECODE, show_default="raw")] = None
+    format: Annotated[Text, choice("the format of the values", Format, group=DECODE, show_default="raw")] = (
+        None
+    )
     schema: Annotated[
         Text,
         option(
-            "the columns, as DDL or a schema of the format; registry:URL; or infer: found once in the records and kept",
+            "the columns, as DDL or a schema of the format; registry:URL; or infer: from the first records, then kept",
             "FILE|TEXT|infer",
             group=DECODE,
         ),
@@ -129,7 +131,7 @@ class IngestOptions:
     on_bad_record: Annotated[
         Text,
         choice(
-            "what becomes of a value that cannot be decoded",
+            "how a value that cannot be decoded is handled",
             OnBadRecord,
             group=DECODE,
             show_default="fail",
@@ -158,15 +160,15 @@ class IngestOptions:
     engine: Annotated[
         Text, choice("Spark, or this process alone", Engine, group=RUN, show_default="spark")
     ] = None
-    parallelism: Annotated[Text, option("about so many tasks a batch", "32", group=RUN)] = None
+    parallelism: Annotated[Text, option("about this many tasks per batch", "32", group=RUN)] = None
     master: Annotated[Text, option("Spark's master", "URL", group=RUN, show_default="local[*,4]")] = None
     conf: Annotated[
-        tuple[str, ...] | None, option("one setting of Spark; again for more", "KEY=VALUE", group=RUN)
+        tuple[str, ...] | None, option("one setting of Spark; repeat for more", "KEY=VALUE", group=RUN)
     ] = None
     options: Annotated[
         tuple[str, ...] | None,
         option(
-            "one option of the source, as format('kclient') has them; again for more",
+            "one option of the source, as of format('kclient'); repeat for more",
             "KEY=VALUE",
             group=RUN,
         ),
@@ -181,7 +183,7 @@ class IngestOptions:
         return IngestSettings.parse({"bootstrap": servers, **given})
 
 
-TELL: Final = Group("Output", sort_key=6)
+OUTPUT: Final = Group("Output", sort_key=6)
 TERMINAL: Final = "-"
 
 HELP: Final = f"""Land topics as Parquet files, exactly once, also across kill -9.
@@ -191,9 +193,9 @@ HELP: Final = f"""Land topics as Parquet files, exactly once, also across kill -
     --sink parquet:/lake/raw --checkpoint /lake/_ckpt/raw --engine direct
 ```
 
-The same command again goes on where the checkpoint stands. SIGTERM or Ctrl-C ends it after the batch at work, a second
-one at once; both lose nothing. It ends with 0 when all is drained, 6 when records are lost or bad, 8 when the sink or
-the checkpoint cannot be written, 130 when it was interrupted.
+The same command again continues from the checkpoint. SIGTERM or Ctrl-C ends it after the current batch, a second
+one at once; neither loses records. It exits with 0 when all is read, 6 if records are lost or bad, 8 if the sink or
+the checkpoint cannot be written, 130 if it was interrupted.
 """
 
 
@@ -214,18 +216,18 @@ def ingest(
     metrics: Annotated[
         tuple[str, ...] | None,
         option(
-            "also write metrics: jsonl:FILE or prometheus:[HOST:]PORT; again for more", "WHERE", group=TELL
+            "also write metrics: jsonl:FILE or prometheus:[HOST:]PORT; repeat for more", "WHERE", group=OUTPUT
         ),
     ] = None,
     json: Annotated[
-        bool, flag("one JSON object a line on standard output for each event, instead of text", group=TELL)
+        bool, flag("one JSON object a line on standard output for each event, instead of text", group=OUTPUT)
     ] = False,
     spark_log: Annotated[
         str | None,
         option(
-            "where Spark's own talk goes; - for the terminal",
+            "the file for Spark's own output; - for the terminal",
             "FILE",
-            group=TELL,
+            group=OUTPUT,
             show_default="CHECKPOINT/kclient/spark.log",
         ),
     ] = None,

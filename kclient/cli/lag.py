@@ -33,7 +33,7 @@ from kclient.types import IsolationLevel, TopicPartition
 
 CLEAR: Final = "\x1b[H\x1b[J"
 WATCH_SECONDS: Final = 5.0
-_TIME: Final = re.compile(r"-?[\d.]+(ms|s|m|h)?", re.ASCII)  # what is meant as one, whether or not it can be
+_TIME: Final = re.compile(r"-?[\d.]+(ms|s|m|h)?", re.ASCII)  # looks like an interval, valid or not
 PATIENCE_SECONDS: Final = 1.0  # then a terminal shows what the command waits for
 
 Isolation = Literal["read_uncommitted", "read_committed"]
@@ -55,11 +55,11 @@ class _Asked:
 def lag(
     *groups: Annotated[
         str,
-        Parameter(name="GROUP", required=False, help="the group's name; several are looked at one by one"),
+        Parameter(name="GROUP", required=False, help="the group's name; several are read one by one"),
     ],
-    all_groups: Annotated[bool, flag("every group of consumers that there is")] = False,
+    all_groups: Annotated[bool, flag("every consumer group of the cluster")] = False,
     topic: Annotated[
-        list[str] | None, option("only this topic, with all its partitions; again for more", "NAME")
+        list[str] | None, option("only this topic, with all its partitions; repeat for more", "NAME")
     ] = None,
     all_topics: Annotated[bool, flag("all that the group has committed or holds (the default)")] = False,
     isolation_level: Annotated[
@@ -73,22 +73,22 @@ def lag(
     watch: Annotated[
         float | None,
         option(
-            f"again and again, every {WATCH_SECONDS:g} seconds or as said, until interrupted",
+            f"repeat every {WATCH_SECONDS:g} seconds, or at the given interval, until interrupted",
             "[5s]",
             converter=seconds,
         ),
     ] = None,
     timeout: Annotated[
-        float | None, option("how long to wait for answers (default 60)", "60s", converter=seconds)
+        float | None, option("how long to wait for responses (default 60)", "60s", converter=seconds)
     ] = None,
     connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
     group: Annotated[str | None, Parameter(show=False)] = None,
 ) -> int:
     """Show the lag of groups: for every partition the committed offset, the end of the log and the distance.
 
-    Classic groups, groups of the consumer protocol (KIP-848) and groups that only store offsets. Looking changes
-    nothing. Without a commit there is no lag, shown as '-'; of a group without any the total is unknown (null in JSON).
-    The lag of a commit below the start of the log counts from that start. The exit code does not depend on the lag.
+    Classic groups, groups of the consumer protocol (KIP-848) and groups that only store offsets. The command
+    changes nothing. Without a commit the lag is shown as '-'; if no partition has a lag, the total is unknown (null in
+    JSON). The lag of a commit below the log start counts from there. The exit code does not depend on the lag.
     """
     if group is not None:
         raise ArgumentError(f"the group's name stands without --group. Type: {program()} lag {group}")

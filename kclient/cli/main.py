@@ -29,13 +29,15 @@ Type: pip install 'kclient-kafka[cli]', then {program} --help
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code. Without the extra `cli`, say what to install."""
+    """Run one command and return its exit code. Without the extra `cli`, say what to install."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 standard error is closed: discard its output
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show ends nothing
-    get_logger(kclient.__name__).addHandler(logging.NullHandler())  # a command says itself what failed
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # do not fail on characters that the terminal cannot show
+    get_logger(kclient.__name__).addHandler(logging.NullHandler())  # commands print their errors themselves
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         from kclient.cli import app
@@ -47,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _guarded(command: Callable[[], int], name: Callable[[], str]) -> int:
-    """Run a command: what it returns, or the exit code of what it raises."""
+    """Run a command and return its exit code, or that of its exception."""
     if sys.stdout is None:
-        return _told(name(), "the output cannot be written: standard output is closed", OUTPUT)
+        return _print_error(name(), "the output cannot be written: standard output is closed", OUTPUT)
     try:
         code = command()
         sys.stdout.flush()  # report a full disk here: the interpreter's own flush at exit is too late
@@ -70,7 +72,7 @@ def _failed(name: str, error: KclientError) -> int:
     """Print an error. For a bug the traceback comes first: it is needed to fix it."""
     if isinstance(error, InternalError) and error.__cause__ is not None:
         sys.stderr.write(printable_traceback("".join(traceback.format_exception(error.__cause__))))
-    return _told(name, str(error), exit_code(error))
+    return _print_error(name, str(error), exit_code(error))
 
 
 def _not_written(name: str, error: OSError) -> int:
@@ -78,13 +80,13 @@ def _not_written(name: str, error: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return OUTPUT
-    return _told(
+    return _print_error(
         name, f"the output cannot be written: {error}. Make room, or write to another place.", OUTPUT
     )
 
 
 def _without_extra(tokens: Sequence[str], missing: ModuleNotFoundError) -> int:
-    """Answer what needs no extra: which version this is, and how to get the commands."""
+    """Handle --version and --help without the extra: print the version, and how to install the commands."""
     known = getattr(kclient, "__version__", "not installed")
     if _extra_of(missing) is None or not {"--version", "--help", "-h"} & set(tokens):
         return _not_installed(program(), missing)
@@ -98,14 +100,16 @@ def _extra_of(missing: ModuleNotFoundError) -> str | None:
 
 
 def _not_installed(name: str, missing: ModuleNotFoundError) -> int:
-    """Say which extra is missing; what is none of them is a bug."""
+    """Print the missing extra; any other missing module is a bug."""
     extra = _extra_of(missing)
     if extra is None:
         return _failed(name, InternalError.of(name, missing))
     package = (missing.name or "").partition(".")[0]
-    return _told(name, f"{package} is not installed. Type: pip install 'kclient-kafka[{extra}]'", USAGE)
+    return _print_error(
+        name, f"{package} is not installed. Type: pip install 'kclient-kafka[{extra}]'", USAGE
+    )
 
 
-def _told(name: str, why: str, code: int) -> int:
+def _print_error(name: str, why: str, code: int) -> int:
     sys.stderr.write(f"{name}: {why}\n")
     return code

@@ -1,4 +1,4 @@
-"""Options that several commands share: where the cluster is and how to speak to it, and values with a rule."""
+"""Options that several commands share: the cluster's address and security settings, and checked values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONSUMERS_OWN = {
     "value.deserializer": "this command reads bytes",
     "interceptor.classes": "interceptors see the records of a consumer",
 }
-"""Settings of a shared file that are for a consumer, and why a command that reads as the Spark source does has none."""
+"""Settings in a shared file that only a consumer uses, and the reason why other commands ignore them."""
 
 
 def flag(text: str, **more: Any) -> Parameter:
@@ -71,7 +71,7 @@ class Connection:
     ] = None
     settings: Annotated[
         tuple[str, ...] | None,
-        option("one setting of a client; again for more", "KEY=VALUE", group=CONNECTION, name="--set"),
+        option("one setting of a client; repeat for more", "KEY=VALUE", group=CONNECTION, name="--set"),
     ] = None
 
     def pairs(self) -> dict[str, str]:

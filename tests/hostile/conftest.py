@@ -16,7 +16,10 @@ Serve = Callable[[bytes], str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Put batches into partition 0 of topic t as they are; where its broker listens."""
+    """Put batches into partition 0 of topic t unchanged; return the bootstrap servers.
+
+    Their timestamps are old, and a run on a busy machine lasts until the next retention check: keep them.
+    """
     with EmbeddedCluster(topics={"t": 1}, config={"log.retention.ms": -1}) as kafka:
 
         def put(field: bytes) -> str:
