@@ -2,6 +2,7 @@
 
 This class is the table. `key(default, rule)` declares one; the rules are in `values.py`, the rules between keys in
 `rules.py`, and what kclient knows but refuses in `refused.py`.
+After a change run `python -m tools.write_settings`, which writes the same keys for editors into `settings.py`.
 """
 
 from __future__ import annotations
