@@ -1,1 +1,1 @@
-"""From the brokers to the poll: Fetch requests, one bounded buffer, and records handed out at the position."""
+"""Fetch requests and sessions, the buffer of fetched data, and its decoding into the records that poll() returns."""

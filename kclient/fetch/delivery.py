@@ -248,10 +248,10 @@ class RecordDelivery:
             return
         topics = {fetch.tp.topic: None}
         if fetch.error_code == TOPIC_AUTHORIZATION_FAILED:
-            topics |= self._other_refused_topics()
+            topics |= self._other_unauthorized_topics()
         raise fetch_error(fetch, list(topics))
 
-    def _other_refused_topics(self) -> dict[str, None]:
+    def _other_unauthorized_topics(self) -> dict[str, None]:
         """Remove all buffered authorization errors and return their topics, so that one exception names them all."""
         topics: dict[str, None] = {}
         for tp in self._buffer.partitions():
