@@ -94,7 +94,7 @@ def fenced_keeps(patch: Patch) -> None:
         if response.error_code not in FENCED or not self._status.in_group:
             before(self, response)
             return
-        self._failed("it was fenced")
+        self._retry("it was fenced")
         self._status.state, self._status.epoch = ConsumerMemberState.JOINING, 0
         self._status.changed.notify()
 
