@@ -102,7 +102,7 @@ class KafkaKeys(Mapping[str, str]):
             if reference and not text.strip():
                 found.append(f"{PREFIX}{name} must name {_what(reference)}")
             if key in settings and key != "bootstrap_servers":
-                found.append(f"{PREFIX}{name} says again what another option says; keep one of them")
+                found.append(f"{PREFIX}{name} repeats another option; keep one of them")
             settings[key] = self._stand_in(key) if reference else _value(key, text, reference)
         try:
             _load(settings, "check")

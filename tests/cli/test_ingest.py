@@ -303,7 +303,7 @@ def test_2_for_a_checkpoint_of_another_job(landed: Landed, capsys: pytest.Captur
             "--format=json needs --schema, the schema",
         ),
         (("--spark-log", "x.log"), "--spark-log is for --engine spark"),
-        (("--set", "group.id=10"), "group.id is what --group says"),
+        (("--set", "group.id=10"), "group.id repeats --group"),
     ],
 )
 def test_2_and_the_name_of_the_option_that_was_typed(

@@ -214,16 +214,16 @@ def test_proto2_has_defaults_and_fields_that_must_be_there(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"\x08\x01\0", "it is no p.M"),  # a byte behind it: field 0 is none
-        (b"\x08", "it is no p.M"),
-        (b"\x12\x05abc", "it is no p.M"),
-        (b"\x0b" * 300, "it is no p.M"),  # groups in groups in groups
+        (b"\x08\x01\0", "it is not a p.M"),  # a byte behind it: field 0 is none
+        (b"\x08", "it is not a p.M"),
+        (b"\x12\x05abc", "it is not a p.M"),
+        (b"\x0b" * 300, "it is not a p.M"),  # groups in groups in groups
         (b"\x12\x01\xff", "a string in it is not UTF-8"),
         (b"\x1a\x05\n\x01\xff\x10\x01\x1a\x05\n\x01a\x10\x01", "a string in it is not UTF-8"),  # keys
-        (b'"\x02\x08\x01*', "it is no p.M"),
-        (b'"\x07\x10\x80\x94\xeb\xdc\x03\x08', "it is no p.M"),
+        (b'"\x02\x08\x01*', "it is not a p.M"),
+        (b'"\x07\x10\x80\x94\xeb\xdc\x03\x08', "it is not a p.M"),
         (b'"\x06\x10\x80\x94\xeb\xdc\x03', "a Timestamp in it is none of the years 1 to 9999"),
-        (b'"\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10', "it is no p.M"),
+        (b'"\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10', "it is not a p.M"),
         (
             b'"\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f',
             "a Timestamp in it is none of the years 1 to 9999",
@@ -278,14 +278,14 @@ def test_the_frame_must_be_whole_and_of_the_message(tmp_path: Path) -> None:
         frame[:4]: "frame",
         b"\1" + frame[1:] + inner + message: "frame",
         struct.pack(">bI", 0, 18) + inner + message: "schema id 18 is none of those expected",
-        frame: "does not say which message",
-        frame + b"\x04\x02": "does not say which message",
-        frame + b"\x03" + message: "does not say which message",  # a count of -2
-        frame + b"\xff" * 5 + b"\x00" + message: "does not say which message",
-        frame + b"\x80\x01": "does not say which message",  # 64 indexes
+        frame: "does not name the message",
+        frame + b"\x04\x02": "does not name the message",
+        frame + b"\x03" + message: "does not name the message",  # a count of -2
+        frame + b"\xff" * 5 + b"\x00" + message: "does not name the message",
+        frame + b"\x80\x01": "does not name the message",  # 64 indexes
         frame + b"\x00" + message: r"another message of its schema, with the indexes [0]",
         frame + b"\x02\x02" + message: r"another message of its schema, with the indexes [1]",
-        frame + inner + message[:1]: "it is no nyc.Flight.Inner",
+        frame + inner + message[:1]: "it is not a nyc.Flight.Inner",
     }
     rows = made.decode(raw([frame + inner + message, *bad])).to_pylist()
     assert rows[0]["value"] == {"n": 7}

@@ -107,4 +107,4 @@ def test_spark_reads_protobuf(
     )
     first, second = spark.sql(query).collect()
     assert tuple(first) == (2**64 - 1, -1, "SFO", 1, "NONE", None)
-    assert tuple(second) == (*[None] * 5, "value: protobuf: it is no nyc.Flight")
+    assert tuple(second) == (*[None] * 5, "value: protobuf: it is not a nyc.Flight")

@@ -209,4 +209,4 @@ def test_protobuf(schema: str, message: bytes, elements: int) -> None:
 def test_a_message_that_is_none_is_bad_however_long(schema: str, message: bytes) -> None:
     made = decoder(valueFormat="protobuf", valueSchema=schema, badRecords="column", maxElementsPerValue="1")
     (row,) = made.decode(raw([message])).to_pylist()
-    assert row["_error"] == "value: protobuf: it is no p.Outer"
+    assert row["_error"] == "value: protobuf: it is not a p.Outer"

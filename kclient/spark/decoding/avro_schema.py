@@ -52,7 +52,7 @@ LOGICAL: Final = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
 DECIMAL: Final = "kclient-decimal"
-"""What decimals are called to the library, so that `decimal_of` reads them."""
+"""The name of decimals for the library, so that `decimal_of` reads them."""
 MOST_BITS: Final = 127  # of a number with 38 digits
 MOST_DIGITS: Final = 38
 EXACT: Final = Context(prec=MOST_DIGITS + 1)
@@ -91,7 +91,7 @@ def arrow_type(schema: Any, option: str, path: str = "") -> pa.DataType:
             return pa.binary()
     if kind not in PRIMITIVES:
         why = (
-            "is null, which is no type by itself"
+            "is null, which is not a column type alone"
             if kind == "null"
             else f"is {kind} inside itself, or unknown"
         )
@@ -142,7 +142,7 @@ class Branches(list[Any]):
 
 
 def branches_of(union: list[Any]) -> Branches:
-    """Return a list of length 0 that indexes like a dict, so that negative indexes find nothing, as fast as a list."""
+    """Return a list that looks items up as a dict does, so that a negative index finds nothing; as fast as a list."""
     found = dict(enumerate(union)).__getitem__
     made: Branches = type("Branches", (Branches,), {"__slots__": (), "__getitem__": found})(union)
     return made
@@ -169,7 +169,7 @@ def counted_from_zero(parsed: Any) -> Any:
 def decimal_of(data: bytes, writer: Any, _reader: Any = None) -> Decimal:
     """Return the number written with this schema. Raises ValueError if it has more digits than the schema allows.
 
-    The library's own takes as long as the square of the number's length, and rounds what has too many digits.
+    The library's own function takes quadratic time, and rounds a number with too many digits.
     """
     unscaled = int.from_bytes(data, "big", signed=True)
     scale = writer.get("scale", 0)
@@ -295,7 +295,7 @@ def schema_errors() -> tuple[type[Exception], ...]:
 def readable(text: str) -> Any:
     """Parse a schema for reading values, wrapped in a record, which adds no byte; once in each process.
 
-    Only a record keeps all that is parsed: other outermost schemas the library would parse again for every value.
+    The library caches a parsed record only; it would parse any other outermost schema again for every value.
     Raises ValueError for one with a hazard.
     """
     if found := hazard(expanded(json.loads(text))):
@@ -308,7 +308,7 @@ def readable(text: str) -> Any:
 def strict(text: str) -> Any:
     """Parse a writer's schema so that a negative branch or symbol in the bytes is an error.
 
-    The library takes such a number from the end, as Python does, and reads damaged bytes as another good value.
+    The library counts a negative number from the end, as Python does, and would read damaged bytes as a good value.
     """
     return counted_from_zero(readable.__wrapped__(text))
 

@@ -179,7 +179,7 @@ BY_INGEST: Final[Mapping[str, str]] = {
     "valueSchema": "--schema",
     "badRecords": "give --on-bad-record null, or dlq with --dlq parquet:DIR,",
 }
-"""How `kclient ingest` calls the options: its errors name what was typed. Of bad records, what to do instead."""
+"""The names of the options in `kclient ingest`, for its errors, and its advice for bad records."""
 
 
 class _Part(NamedTuple):

@@ -105,9 +105,9 @@ def decode_apart(
 ) -> Decoded:
     """Convert all at once; if that fails, half as many, down to each bad value; after it more again.
 
-    So a value means the same whatever stands beside it, and a batch without bad values is read in one go. `convert`
-    raises Refused; a bad value becomes null. Where a call of `convert` costs much, `fault_of` finds most bad values of
-    a few hundred one by one, so that each costs little however many there are.
+    So a value means the same beside any other values, and a batch without bad values is converted in one call.
+    `convert` raises Refused; a bad value becomes null. If a call of `convert` is slow, `fault_of` finds most bad
+    values of a few hundred one by one, at a low cost for each.
     """
     arrays: list[pa.Array] = [pa.nulls(0, kind)]
     bad: dict[int, BadValue] = {}
@@ -180,7 +180,7 @@ def as_text(values: pa.Array) -> pa.Array:
 
 
 MAX_OBJECTS: Final = 500_000
-"""Where so many elements are Python objects, they become columns before the next value is read."""
+"""At this many elements as Python objects, columns are built before the next value is read."""
 MAX_CELLS: Final = 16_000_000
 """Elements that the columns of one batch may have, each up to 16 bytes."""
 

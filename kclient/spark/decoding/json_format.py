@@ -353,7 +353,9 @@ def fault_of(data: bytes, kind: pa.DataType) -> str | None:
 def _check_of(kind: pa.DataType, path: str = "") -> Check:
     """Return the check that finds the fault of a value; build it once, because inspecting an Arrow type is slow."""
     wanted, inner = _form(kind), _inner_check(kind, path)
-    fault = f"field {path} is of another type than {_name(kind)}" if path else f"it is no {_name(kind)}"
+    fault = (
+        f"field {path} is of another type than {_name(kind)}" if path else f"it is not of type {_name(kind)}"
+    )
 
     def check(value: Any) -> str | None:
         if value is None:

@@ -91,7 +91,7 @@ class ProtobufFormat:
             except TooManyElements:
                 raise ConversionError(too_many(self.max_elements)) from None
             except (Damaged, RecursionError):
-                raise ConversionError(f"it is no {self.given.message}") from None
+                raise ConversionError(f"it is not a {self.given.message}") from None
         return reader.read(data)
 
     def _message_in(self, data: bytes) -> bytes:
@@ -155,7 +155,7 @@ def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes
         try:
             message = parse(data)
         except damaged:
-            raise ConversionError(f"it is no {descriptor.full_name}") from None
+            raise ConversionError(f"it is not a {descriptor.full_name}") from None
         except UnicodeDecodeError:
             raise ConversionError(NO_TEXT) from None
         if requires and not message.IsInitialized():
@@ -169,7 +169,7 @@ def message_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     """Return the indexes of the message in its schema, and where its bytes begin. Raises Refused."""
     count, at = _zigzag(data, start)
     if not 0 <= count <= MAX_NESTING:
-        raise ConversionError("its frame does not say which message of its schema it is")
+        raise ConversionError("its frame does not name the message of its schema")
     found = []
     for _ in range(count):
         index, at = _zigzag(data, at)
@@ -183,7 +183,7 @@ def _zigzag(data: bytes, start: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), start + place + 1
-    raise ConversionError("its frame does not say which message of its schema it is")
+    raise ConversionError("its frame does not name the message of its schema")
 
 
 # --- counting elements -----------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ class SchemaRegistry:
     def slow(self, schema_id: int) -> ConnectError:
         """Return the error to raise if requests for unknown ids, this one first, take too long."""
         return ConnectError(
-            f"The schema registry {self.url} takes too long to say that schema ids of one batch are unknown, "
+            f"The schema registry {self.url} takes too long to answer that schema ids of one batch are unknown, "
             f"{schema_id} the first of them. The values may have another frame, or another registry. Look at "
             "the formats and at the address of the registry, and try again.",
             stage="tcp",
@@ -254,7 +254,7 @@ class SchemaRegistry:
                     f"{what} has a schema of more than {MAX_SCHEMA_CHARACTERS:,} characters"
                 )
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            raise UnknownSchemaError(f"{what} is not an Avro schema, says the registry's answer") from None
+            raise UnknownSchemaError(f"{what} is not an Avro schema according to the registry") from None
         if kind != "AVRO" or answer.get("references"):
             why = (
                 f"is of the type {printable(str(kind))}"

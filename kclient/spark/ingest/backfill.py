@@ -1,7 +1,7 @@
 """`--backfill`: offsets from `--start` to `--end` land once, beside the batches of a job and in the same layout.
 
-Its manifest is named after what was read: the same again finds it and does nothing. What counts in the sink already is
-refused, and so is what the checkpoint's own job lands; without `--end` it ends where that job began.
+The name of its manifest is a hash of the offsets: the same backfill finds it and does nothing. Offsets that count in
+the sink already, or belong to the checkpoint's own job, are refused; without `--end` it ends where that job began.
 """
 
 from __future__ import annotations

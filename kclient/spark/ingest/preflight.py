@@ -284,7 +284,7 @@ def check_kept_start(given: StartPosition, kept: Mapping[TopicPartition, int]) -
     ]
     if other:
         raise ConfigError(
-            f"The job of this checkpoint begins elsewhere than --start says: {'; '.join(other[:MAX_LISTED])}. Its"
+            f"The job of this checkpoint does not begin at --start: {'; '.join(other[:MAX_LISTED])}. Its"
             " first run decided that. No batch has begun: give a new checkpoint, or leave --start out.",
             problems=tuple(other),
         )

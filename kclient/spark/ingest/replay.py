@@ -1,6 +1,6 @@
-"""`--from-dlq`: dead letters that can be read by now land in the sink, where their records would have been.
+"""`--from-dlq`: land dead letters that can be decoded by now in the sink, where their records would have been.
 
-    each manifest of dead letters → raw keys and values, decoded as the settings say now → files → a manifest of its own
+    each manifest of dead letters → raw keys and values, decoded again → files → a manifest of its own
 
 The new manifest is named after the one of the dead letters, so each of these lands once. What still cannot be read ends
 the job, becomes null, or goes to another directory of dead letters.
@@ -120,10 +120,10 @@ def _check_raw(path: Path, there: pa.Schema) -> None:
 
 
 def _missing(dlq: str, sink: str) -> list[Manifest]:
-    """Return the manifests of the sink whose dead letters are missing in the directory.
+    """Return the manifests of dead letters whose records the sink's own manifests left out.
 
-    Those of a batch that does not count yet are none: it runs again, and may find other ones. Raises ConfigError where
-    all are such, and where no job has kept dead letters.
+    Those of a batch without a manifest in the sink are left out: it runs again, and may find other ones. Raises
+    ConfigError if nothing remains, and if no job has kept dead letters.
     """
     if not is_directory(Path(dlq) / manifest.DIRECTORY):
         raise ConfigError(

@@ -101,7 +101,7 @@ def location(raw: Any) -> Location:
     kind, colon, where = text(raw).partition(":")
     if kind and not colon:
         meant = "table" if _TABLE.fullmatch(kind) else "parquet"
-        raise ValueError(f"must say what it is: write {meant}:{kind}")
+        raise ValueError(f"must name its kind: write {meant}:{kind}")
     if not where:
         raise ValueError("must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
     if kind == "table":
@@ -278,7 +278,7 @@ def _time(raw: str) -> int:
     except ValueError:
         raise ValueError("must have a time such as @2026-01-01T00:00Z after the @") from None
     if moment.tzinfo is None:
-        raise ValueError("must say the time zone: end it with Z for UTC, or +02:00")
+        raise ValueError("must have a time zone: end it with Z for UTC, or +02:00")
     return max(0, int(moment.timestamp() * 1000))
 
 

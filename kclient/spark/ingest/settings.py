@@ -290,12 +290,12 @@ def flag_of(setting: str) -> str:
 def _reading(found: Found) -> Iterator[str]:
     for name in found.get("options", {}):
         if typed := OWN_OPTIONS.get(name.lower()):
-            yield f"{given_as(name)} is what {typed} says; give only that"
+            yield f"{given_as(name)} repeats {typed}; give only that"
     options = {name.lower() for name in found.get("options", {})}
     if "target_file_mb" in found and "maxrecordsperpartition" in options:
-        yield "--target-file-mb says what --options maxRecordsPerPartition would; give one of them"
+        yield "--target-file-mb and --options maxRecordsPerPartition both set the size of files; give one of them"
     if "schema.registry.url" in options and str(found.get("schema")).startswith("registry:"):
-        yield "--options schema.registry.url is what --schema registry:URL says; give one of them"
+        yield "--options schema.registry.url repeats --schema registry:URL; give one of them"
     start = found.get("start")
     if start is not None and start.word == "group" and "group" not in found:
         yield "--start group needs --group"
@@ -327,7 +327,7 @@ def _decoding(found: Found) -> Iterator[str]:
     if (found.get("on_bad_record") == "dlq") != ("dlq" in found):
         yield "--on-bad-record dlq and --dlq need each other"
     if form != "json" and found.get("evolve", "none") != "none":
-        yield "--evolve add-columns is for --format json: the other formats say themselves how schemas change"
+        yield "--evolve add-columns is for --format json: the other formats define how their schemas change"
     if schema == "infer" and form in ("avro", "protobuf"):
         yield f"--schema infer is for --format json: {form} cannot be read without a schema"
     if schema == "infer" and found.get("engine") == "direct":

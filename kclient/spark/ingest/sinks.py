@@ -196,7 +196,7 @@ def _owner(sink: Location) -> str | None:
         return None if kept is None else str(json.loads(kept)["job"])
     except (KeyError, TypeError, ValueError) as exc:
         raise SinkError(
-            f"{path}, which says whose the batches are, cannot be understood: {exc!r}. Restore it from a copy, or "
+            f"{path}, which names the job of the batches, cannot be understood: {exc!r}. Restore it from a copy, or "
             "begin a new job with a sink of its own.",
             path=str(path),
         ) from exc
@@ -213,7 +213,7 @@ def _other_job(sink: Location, batches: int) -> SinkError:
 
 def _other_writer(sink: Location, log: str, writer: Writer) -> SinkError:
     return SinkError(
-        f"{sink.where} was written with --writer {writer}: its {log} says which files count, and knows of no others. "
+        f"{sink.where} was written with --writer {writer}: its {log} lists the files that count, and no others. "
         f"Give --writer {writer}, or another sink.",
         path=sink.where,
     )

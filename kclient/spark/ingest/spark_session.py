@@ -157,6 +157,6 @@ def typed(failure: Exception) -> Exception:
     if reason := _WRITING.search(str(failure)):
         return SinkError(
             f"Spark could not write what it read: {reason[0].strip()}. The disk may be full, or a directory not "
-            "writable. Make room or grant the permission, and start again: nothing will count twice."
+            "writable. Free space or grant the permission, and start again: nothing will count twice."
         )
     return failure

@@ -1,7 +1,7 @@
-"""SIGTERM and SIGINT: the first asks to stop after the batch at work, the second ends the job at once.
+"""SIGTERM and SIGINT: the first stops the job after the running batch, the second at once.
 
-Until work begins, Ctrl-C interrupts as anywhere else, because the job may be waiting for a silent broker. SIGTERM asks
-also then: a job that is ended in order ends with 0.
+Until work begins, Ctrl-C interrupts as anywhere else, because the job may be waiting for a silent broker. SIGTERM stops
+the job in order also then: its exit code is 0.
 """
 
 from __future__ import annotations

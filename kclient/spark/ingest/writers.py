@@ -87,7 +87,7 @@ class SparkWriter:
         self._last = batch
         files = self._files(batch)
         seen = progress["observedMetrics"].get(OBSERVED)
-        if seen is None:  # the batch was in the log already, so Spark ran nothing of it
+        if seen is None:  # the batch was in the log already, so Spark did not run it again
             seen = {
                 "rows": sum(spark_metadata.rows_of(file.path) for file in files),
                 "bad": 0,

@@ -170,7 +170,7 @@ def begin(settings: OffsetsHistorySettings, client: DriverClient, store: History
     """Compare the directory with the topic; remove files that a killed run left after its state.
 
     A new history is known by its state before it has a file. Raises ConfigError for the directory of another cluster or
-    another topic, or one whose state is lost; SinkError, and what the driver raises.
+    another topic, or one whose state is lost; SinkError, and what `DriverClient.call` raises.
     """
     kept = store.state()
     if kept is None and store.has_tables():

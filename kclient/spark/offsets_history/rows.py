@@ -1,8 +1,8 @@
 """From records of `__consumer_offsets` to rows of the tables. Pure.
 
 A commit is one row. A classic group writes itself whole: a row for each member, or one without a member when it is
-empty. A group of KIP-848 writes what changed: the row says in `record` which part of it. A tombstone is a row too. What
-is newer than this reader, and what is damaged, is kept as it came.
+empty. A group of KIP-848 writes what changed: the row says in `record` which part of it. A tombstone is a row too.
+Records of newer types and damaged ones are kept as they came.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ EVERY_MS: Final = 300_000
 RECORDS_PER_FILE: Final = 100_000
 
 OURS: Final = ("kafka.bootstrap.servers", "kafka.isolation.level", "kafka.group.id")
-"""What it decides itself, or has no use for: it commits nothing."""
+"""Keys that the job sets itself, or does not use: it commits nothing."""
 
 
 RULES: Final = {
@@ -29,7 +29,7 @@ RULES: Final = {
     "records_per_file": setting_values.count,
     "options": setting_values.pairs,
 }
-"""Setting → what it may be. `options` are `kafka.*` keys of the client."""
+"""Setting → its rule. `options` are `kafka.*` keys of the client."""
 
 
 @attrs.frozen(kw_only=True)

@@ -117,7 +117,7 @@ def is_directory(path: Path) -> bool:
 def sink_errors(
     path: Path,
     doing: str = "Writing below",
-    advice: str = "The disk may be full, or the directory not writable. Make room or grant the permission",
+    advice: str = "The disk may be full, or the directory not writable. Free space or grant the permission",
     end: str = ": nothing will count twice.",
 ) -> Iterator[None]:
     """Turn an OSError into a SinkError with the path and advice."""

@@ -318,7 +318,7 @@ Clock = Callable[[], float]
 
 BATCH_ROWS: Final = 40_960
 BATCH_BYTES: Final = 16_777_216
-"""Larger batches than Spark's rows like: here they become row groups and cross no socket."""
+"""Larger batches than for Spark's rows: here they become row groups and cross no socket."""
 
 
 @attrs.frozen(kw_only=True)

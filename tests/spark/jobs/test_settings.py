@@ -75,8 +75,8 @@ def test_a_trigger_that_is_none_is_shown() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"sink": "/lake/x"}, "--sink must say what it is: write parquet:/lake/x"),
-        ({"sink": "ice.db.orders"}, "--sink must say what it is: write table:ice.db.orders"),
+        ({"sink": "/lake/x"}, "--sink must name its kind: write parquet:/lake/x"),
+        ({"sink": "ice.db.orders"}, "--sink must name its kind: write table:ice.db.orders"),
         ({"sink": "parquet:"}, "--sink must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME"),
         ({"parallelism": "0"}, "--parallelism must be at least 1 and fit in 64 bits, not '0'"),
         ({"max_per_trigger": "many"}, "--max-per-trigger must be a whole number, not 'many'"),
@@ -125,12 +125,12 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
         ({"start": "group", "backfill": True}, "--start group needs --group"),
         (
             {"target_file_mb": "128", "options": ["maxRecordsPerPartition=5"]},
-            "--target-file-mb says what --options maxRecordsPerPartition would",
+            "--target-file-mb and --options maxRecordsPerPartition both set the size of files",
         ),
-        ({"options": ["minPartitions=5"]}, "--options minPartitions is what --parallelism says"),
+        ({"options": ["minPartitions=5"]}, "--options minPartitions repeats --parallelism"),
         (
             {"start": "@2026-01-01T00:00Z", "options": ["startingOffsetsByTimestampStrategy=error"]},
-            "--options startingOffsetsByTimestampStrategy is what --start says",
+            "--options startingOffsetsByTimestampStrategy repeats --start",
         ),
         ({"options": ["arrow.batch.rows=5"]}, "--options arrow.batch.rows is for --writer spark"),
         ({"options": ["Arrow.Batch.Bytes=65536"]}, "--options Arrow.Batch.Bytes is for --writer spark"),
@@ -140,7 +140,7 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
                 "schema": "registry:https://a:1",
                 "options": ["schema.registry.url=https://b:1"],
             },
-            "--options schema.registry.url is what --schema registry:URL says",
+            "--options schema.registry.url repeats --schema registry:URL",
         ),
     ],
 )
@@ -163,19 +163,19 @@ def test_what_cannot_be_together_is_told(given: dict[str, Any], sentence: str) -
         ),
         (
             {"options": ["kafka.group.id=a"]},
-            "--set or --properties: group.id is what --group says; give only that",
+            "--set or --properties: group.id repeats --group; give only that",
         ),
         (
             {"options": ["commitOffsets=true"]},
-            "--options commitOffsets is what --group says; give only that",
+            "--options commitOffsets repeats --group; give only that",
         ),
         (
             {"options": ["failOnDataLoss=false"]},
-            "--options failOnDataLoss is what --fail-on-data-loss or --accept-data-loss says; give only that",
+            "--options failOnDataLoss repeats --fail-on-data-loss or --accept-data-loss; give only that",
         ),
         (
             {"options": ["includeHeaders=false"]},
-            "--options includeHeaders is what --headers or --no-headers says; give only that",
+            "--options includeHeaders repeats --headers or --no-headers; give only that",
         ),
         ({"options": ["fetch.readAhead=9"]}, "--options fetch.readAhead='9' must be at most 4"),
         ({"options": ["colour=red"]}, "--options colour is unknown; keys of Kafka itself begin with kafka."),

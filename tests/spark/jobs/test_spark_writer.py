@@ -97,7 +97,7 @@ def test_a_sink_that_does_not_say_whose_it_is_is_told_as_damaged(
     (tmp_path / "sink" / "_spark_metadata" / "0").write_text("v1")
     (tmp_path / "sink" / sinks.OWN).mkdir()
     (tmp_path / "sink" / sinks.OWN / "job.json").write_text(content)
-    with pytest.raises(SinkError, match="which says whose the batches are, cannot be understood"):
+    with pytest.raises(SinkError, match="which names the job of the batches, cannot be understood"):
         land(cluster, tmp_path)
 
 
