@@ -1,13 +1,18 @@
-"""Record batches of every format: read into columns, written for tests and tools.
+"""Record batches of all formats: decoded into columns for the client, built for tests and tools.
 
-    batch       headers of the batches in a records field, one after the other, nothing decompressed
-    sections    one batch opened: checked, decompressed, ready to be decoded bit by bit
-    decoder     the hot loop of format 2        legacy      messages of formats 0 and 1
-    compression the codecs, output bounded      aborted     which transactions were aborted (read_committed)
-    reader      a fetched partition, taken in pieces of at most so many records
-    records     what the user sees              arrow       the same as a pyarrow.Table
-    headers     of a record: checked when it is decoded, made into objects when they are read
-    writer      batches of format 2
+    batch           headers of the batches in a records field; nothing is decompressed
+    sections        one opened batch: checked, decompressed, ready to be decoded in pieces
+    decoder         the interface of decoders of format 2
+    decoder_python  the decoder in Python               runs     many records of the same shape at once
+    legacy          messages of formats 0 and 1         varint   zig-zag varints
+    compression     the codecs, with bounded output     aborted  aborted transactions (read_committed)
+    reader          a fetched partition, read in pieces of at most so many records
+    columns         decoded records                     records  what poll() returns
+    headers         checked when a record is decoded, made into objects when they are read
+    deserialize     the user's deserializers            undecodable  what happens to records that they reject
+    arrow           a pyarrow.Table                     arrow_binary  its keys and values, without an object per record
+    errors          errors of a batch with place and next step
+    writer          builds batches of format 2
 
-Nothing here knows of sockets, tasks or clocks.
+This package does not use sockets, tasks or clocks.
 """
