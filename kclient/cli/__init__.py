@@ -1,5 +1,5 @@
-"""`python -m kclient COMMAND`: what people ask of a cluster from a terminal.
+"""`python -m kclient COMMAND`: commands for the terminal.
 
-Data go to standard output and talk to standard error. What a failure means is in the exit code, the same for every
+Data go to standard output, messages to standard error. The exit code names the kind of failure, the same for every
 command (`exit_codes.py`), and its text contains the next step. Output has no colour, and moves only on a terminal.
 """

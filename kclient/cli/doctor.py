@@ -104,7 +104,7 @@ INSTALL: Final = "pip install 'kclient-kafka[spark]'"
 
 @attrs.frozen
 class Finding:
-    """What one check saw. `hint` is what to type, where something is wrong."""
+    """The result of one check. If it failed, `hint` is the command that fixes it."""
 
     name: str
     saw: str

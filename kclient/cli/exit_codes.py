@@ -1,6 +1,6 @@
 """Exit codes, the same for every command.
 
-0 ok · 1 a bug of ours, or a refusal that has no other number · 2 usage or configuration · 3 no broker can be reached
+0 ok · 1 a bug of kclient, or an error without its own number · 2 usage or configuration · 3 no broker can be reached
 4 authentication or authorization · 5 not found · 6 data · 7 what the brokers advertise · 8 output · 130 interrupted
 """
 

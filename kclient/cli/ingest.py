@@ -1,7 +1,7 @@
 """`kclient ingest`: topics into Parquet, exactly once. Here is only what a person or a machine sees of the job.
 
 ingest              the job itself, a default command
-ingest status       what a checkpoint says, without Spark
+ingest status       the state of a checkpoint, without Spark
 ingest gc           what killed batches left, taken away
 """
 

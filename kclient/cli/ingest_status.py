@@ -41,9 +41,9 @@ CLOSE_SECONDS: Final = 2.0
 
 @attrs.frozen
 class Status:
-    """What a checkpoint says, and the ends of the logs where they were asked for.
+    """The state of a checkpoint, and the ends of the logs if they were requested.
 
-    `next` is where each partition goes on; one that has appeared since, at its beginning.
+    `next` is the next offset of each partition; the beginning for a partition that has appeared since.
     """
 
     checkpoint: str
@@ -71,7 +71,7 @@ def status(
     json: Annotated[bool, flag("one JSON object")] = False,
     connection: Annotated[WhereAsked, Parameter(name="*")] = WhereAsked(),  # noqa: B008 – frozen
 ) -> int:
-    """Show how far a job's checkpoint is, and with -b its lag; needs no Spark, and works beside a running job."""
+    """Show the progress of a job's checkpoint, and with -b its lag; needs no Spark, and works while the job runs."""
     if checkpoint is None:
         raise ArgumentError(f"--checkpoint is missing. Type: {program()} ingest status --checkpoint DIR")
     found = _status(checkpoint, connection)
@@ -102,7 +102,7 @@ async def _logs(
 ) -> tuple[str | None, Mapping[TopicPartition, LogBounds]]:
     """Return the cluster's id, and the current log bounds of those topics of the job that the cluster has.
 
-    `known` are the topics that it has begun. What its expressions match by now it begins with its next batch.
+    `known` are the topics that it has started. It starts other matching topics with its next batch.
     """
     pattern = expression(job.topics)
     named = Topics(tuple(known if pattern else {*known, *job.topics}))

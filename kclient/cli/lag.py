@@ -41,7 +41,7 @@ Isolation = Literal["read_uncommitted", "read_committed"]
 
 @attrs.frozen
 class _Asked:
-    """What to look at, and how to show it."""
+    """The arguments of one run: the groups, and the output format."""
 
     groups: tuple[str, ...]  # none: all of them
     topics: list[str] | None
@@ -65,7 +65,7 @@ def lag(
     isolation_level: Annotated[
         str | None,
         choice(
-            "what counts as the end: all records (default), or those below the first open transaction",
+            "the end of the log: the high watermark (default), or the last stable offset",
             Isolation,
         ),
     ] = None,
@@ -91,7 +91,7 @@ def lag(
     JSON). The lag of a commit below the log start counts from there. The exit code does not depend on the lag.
     """
     if group is not None:
-        raise ArgumentError(f"the group's name stands without --group. Type: {program()} lag {group}")
+        raise ArgumentError(f"give the group's name without --group. Type: {program()} lag {group}")
     if groups and all_groups:
         raise ArgumentError(f"--all-groups is not allowed with {groups[0]}. Type: {program()} lag --help")
     if not groups and not all_groups:

@@ -1,4 +1,4 @@
-"""`kclient offsets-history`: what consumer groups did, as tables. Here is only what a person or a machine sees."""
+"""`kclient offsets-history`: the history of consumer groups as tables. This module contains only options and output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def offsets_history(
         str | None, option("the time between two runs of a watch", "5m", group=KEEP, show_default="5m")
     ] = None,
     records_per_file: Annotated[
-        str | None, option("at most so many records a file", "N", group=KEEP, show_default="100000")
+        str | None, option("the most records of a file", "N", group=KEEP, show_default="100000")
     ] = None,
     json: Annotated[bool, flag("one JSON object for each run, on standard output")] = False,
     connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
@@ -64,7 +64,7 @@ def offsets_history(
 
 
 def _watch(settings: OffsetsHistorySettings, report: Callable[[HistoryRun], None]) -> int:
-    """Run until SIGTERM, the ordered end of a command without an end of its own."""
+    """Run until SIGTERM, the normal way to stop a command that runs forever."""
     from kclient.spark.offsets_history import watch
 
     with stop_on_signals() as stop:

@@ -54,7 +54,7 @@ def seconds(_type: Any, tokens: Sequence[Token]) -> float:
 
 @attrs.frozen(kw_only=True)
 class Connection:
-    """Where to find the cluster, and the settings of a client."""
+    """The cluster's address, and the settings of a client."""
 
     bootstrap_servers: Annotated[
         str | None,
@@ -97,7 +97,7 @@ class Connection:
         A file that many clients share has settings that only a consumer uses (its group, where it begins, its
         deserializers): they are left out, and a line on standard error names them.
 
-        Raises ConfigError for what is not KEY=VALUE, and for a file that cannot be read or says a thing twice.
+        Raise ConfigError for a pair that is not KEY=VALUE, and for a file that cannot be read or has a duplicate key.
         """
         shared = self._file()
         for key, instead in CONSUMERS_OWN.items():
@@ -165,7 +165,7 @@ class WhereAsked(Connection):
 
 
 def warn_of_arguments(option: str, keys: Iterable[str]) -> None:
-    """Warn of secrets that stand on the command line, where `ps` and the shell's history show them."""
+    """Warn of secrets on the command line, which `ps` and the shell's history show."""
     if found := [key for key in keys if is_secret(key)]:
         names = ", ".join(found)
         sys.stderr.write(

@@ -1,4 +1,4 @@
-"""What the reader has typed to call us, so that every command that a text names can be typed again."""
+"""The program name as the user typed it, for the commands in help and error texts."""
 
 from __future__ import annotations
 

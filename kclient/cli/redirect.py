@@ -1,4 +1,4 @@
-"""Spark's own talk, kept off the terminal: what the JVM and the Python workers write goes to a file.
+"""Redirects the output of Spark's JVM and Python workers from the terminal to a file.
 
 They inherit the descriptors 1 and 2 of this process. While a job runs these lead to the file, and our own streams to
 where they led before.

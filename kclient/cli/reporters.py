@@ -100,7 +100,7 @@ class Screen:
         self._show(Text("waiting for the first batch …", style="dim"))
 
     def batch(self, progress: BatchProgress) -> None:
-        """Update the line. What matters most comes first: a narrow terminal cuts the end."""
+        """Update the line. The most important values come first: a narrow terminal cuts the end."""
         self._rows += progress.rows
         line = Text.assemble(
             (f"{_bar(self._rows, self._wanted)} ", "cyan"),

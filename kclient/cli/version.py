@@ -14,7 +14,7 @@ PACKAGES: Final = ("kclient-kafka", "pyspark", "pyarrow", "fastavro", "protobuf"
 
 
 def version(*, json: Annotated[bool, flag("one JSON object")] = False) -> int:
-    """Which versions of kclient, Python and what it stands on are installed."""
+    """Print the versions of kclient, Python and the dependencies."""
     found = {name: installed(name) for name in PACKAGES}
     found["python"] = platform.python_version()
     if json:

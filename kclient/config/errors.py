@@ -24,7 +24,7 @@ def shown_key(written: str, value: Any) -> str:
         return written
     references = [f"{key}_{kind}" for key in SECRET_KEYS for kind in ("env", "file")]
     if (found := [key for key in SECRET_KEYS if name.startswith(key)]) and name not in references:
-        return f"a key that begins with {found[0]}, and goes on with what is not shown,"
+        return f"a key that begins with {found[0]}, followed by a text that is not shown,"
     if value == "" or not _LOOKS_LIKE_KEY.fullmatch(written.strip()):
         return HIDDEN
     return printable(written)

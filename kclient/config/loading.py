@@ -23,7 +23,7 @@ PLUGINS: Final = ("interceptors", "metric_reporters")
 
 
 class Setting(NamedTuple):
-    """One key as the user wrote it, its value, and where that stands."""
+    """One key as the user wrote it, its value and its place."""
 
     written: str
     value: Any

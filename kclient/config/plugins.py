@@ -26,7 +26,7 @@ from kclient.types import DeadLetter
 log = get_logger("kclient.config")
 
 JAVAS_OWN: Final = "org.apache.kafka.common.metrics.JmxReporter"
-"""Every Java client has it by default; it says nothing about what a Python program wants."""
+"""The default of every Java client, which has no meaning in Python."""
 
 
 def interceptors(raw: Any) -> tuple[Any, ...]:
@@ -55,7 +55,7 @@ def make(chosen: Iterable[Any], settings: Mapping[str, Any], made: ExitStack) ->
 
 
 def close_quietly(item: object) -> None:
-    """Close an object whose consumer could not be made; what its `close()` raises is logged.
+    """Close an object whose consumer could not be created; log an exception of its `close()`.
 
     A coroutine function is left alone: no loop runs here.
     """
@@ -147,7 +147,7 @@ def close_deserializer(function: Callable[[str, Any, bytes], Any] | None) -> Non
 
 @attrs.frozen
 class FileSink:
-    """Appends one line of JSON for each record, and flushes it, before the record is left out.
+    """Appends one line of JSON for each record, and flushes it, before the record is skipped.
 
     {"topic", "partition", "offset", "timestamp", "key", "value", "headers": [[name, value], …]}; keys, values and
     header values are base64, or null.

@@ -22,7 +22,7 @@ _SPLIT = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)", re.
 
 
 class Property(NamedTuple):
-    """One key with its value, and where it stands: `name.properties, line 3`."""
+    """One key with its value and its place: `name.properties, line 3`."""
 
     key: str
     value: str
@@ -39,7 +39,7 @@ def read_properties(path: str | PathLike[str]) -> list[Property]:
 
 
 def _logical_lines(content: str) -> Iterator[tuple[int, str]]:
-    """Yield lines with their numbers: comments and blank lines left out, lines that end in a backslash joined."""
+    """Yield lines with their numbers: without comments and blank lines; lines that end in a backslash are joined."""
     joined, first = "", 0
     for number, line in enumerate(re.split(r"\r\n|\r|\n", content), start=1):
         line = line.lstrip(_BLANK)

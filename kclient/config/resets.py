@@ -1,6 +1,6 @@
-"""Where a partition is read that has no position: three keys, two questions.
+"""The starting offset of a partition without a position: three keys for two cases.
 
-    on_no_offset       nothing is committed        earliest · latest · error · a duration: so long ago
+    on_no_offset       nothing is committed        earliest · latest · error · a duration: that long ago
     on_out_of_range    the log lost the position   earliest · latest · error
     auto_offset_reset  Java's key for both         earliest · latest · none (our `error`) · by_duration:<ISO 8601>
 

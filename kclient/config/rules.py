@@ -1,4 +1,4 @@
-"""The rules between keys: what must agree, and what one key says about another that was left out."""
+"""The rules between keys: which values must agree, and which value follows from another key."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _of_undecodable_records(values: Mapping[str, Any]) -> list[str]:
 
 
 def settle(values: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """Derive what one key says about another."""
+    """Derive the value of a key from other keys."""
     if values["group_id"] is None:
         values["enable_auto_commit"] = False
     if "reconnect_backoff_ms" in given and "reconnect_backoff_max_ms" not in given:

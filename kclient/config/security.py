@@ -1,4 +1,4 @@
-"""What the keys about TLS and SASL must agree on. Nothing insecure happens by leaving a key out.
+"""The rules between the TLS and SASL keys. All defaults are secure.
 
 A key without effect is a problem too: a user who sets a trust store believes that the connection is encrypted.
 """

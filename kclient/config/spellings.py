@@ -68,10 +68,10 @@ DIFFERENCES: dict[str, str] = {
     "ssl_keyfile": _KEYSTORE,
     "rebalance_timeout_ms": "which bounds the time between two polls as well",
 }
-"""Another client's spelling → how the value of ours differs, its unit above all."""
+"""Another client's spelling → how the value of kclient's key differs, mainly its unit."""
 
 KAFKAS_SPELLINGS: dict[str, str] = {"interceptor_classes": "interceptors"}
-"""Kafka's own key → ours, where objects are given and not names of classes. Both are taken."""
+"""Kafka's own key → kclient's key, which takes objects instead of class names. Both are accepted."""
 
 NOT_NEEDED: dict[str, str] = {
     "enable_auto_offset_store": "kclient commits a record only after the next one was asked for",

@@ -1,4 +1,4 @@
-"""What a key's value may be: one function per kind of value, from what the user wrote to what the Config holds.
+"""The rules of values: one function per kind of value converts the user's value to that of the Config.
 
 A rule takes the raw value – a Python value, or text from a mapping or a properties file – and returns the checked
 one. It raises ValueError with the end of a sentence that begins with the key and its value: "must be …".
@@ -109,7 +109,7 @@ def items(raw: Any) -> list[Any]:
 
 
 def servers(raw: Any) -> tuple[str, ...]:
-    """Check `host:port` addresses, at least one, none twice; an IPv6 address stands in brackets."""
+    """Check `host:port` addresses, at least one, none twice; an IPv6 address is in brackets."""
     addresses = items(raw)
     if not addresses:
         raise ValueError("must name at least one host:port")

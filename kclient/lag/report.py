@@ -1,4 +1,4 @@
-"""What was found out about a group: its partitions, what is committed, what can be read, and the distance.
+"""The lag of a group: for each partition the committed offset, the end and the lag.
 
     lag = max(0, end − max(committed, log start))
 

@@ -6,7 +6,7 @@
     network.py       `consumer-metrics` and `consumer-node-metrics`: connections, requests, bytes
     coordinator.py   `consumer-coordinator-metrics`: heartbeats, joins, rebalances, commits
     fetching.py      `consumer-fetch-manager-metrics`: fetches, records, lag
-    own.py           `kclient-metrics`: what Java has no name for
+    own.py           `kclient-metrics`: metrics that Java does not have
     prometheus.py    all of it as text
 
 Recording costs a few additions, once for each poll, answer or chunk, never for each record. Everything else is

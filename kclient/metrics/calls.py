@@ -75,7 +75,7 @@ COUNTERS = (
 
 
 class KclientMetrics:
-    """Counters that only grow. `buffered_bytes` says how much was fetched and not handed out yet."""
+    """Counters that only grow. `buffered_bytes` returns the bytes that were fetched and not returned yet."""
 
     def __init__(self, registry: Registry, buffered_bytes: Callable[[], int] = int) -> None:
         self._registry = registry

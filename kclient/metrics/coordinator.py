@@ -1,7 +1,7 @@
 """`consumer-coordinator-metrics`: heartbeats, joins, rebalances and commits. Times are milliseconds.
 
 A rebalance begins with the first JoinGroup and is over when SyncGroup brought the assignment. One that is given up and
-started again counts as failed; the round trip that only hands out a member id does not (Java counts it).
+started again counts as failed; the round trip that only assigns a member id does not (Java counts it).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CALLBACKS = ("assigned", "revoked", "lost")
 
 
 class CoordinatorMetrics:
-    """`assigned` says how many partitions are assigned."""
+    """`assigned` returns the number of assigned partitions."""
 
     def __init__(self, registry: Registry, assigned: Callable[[], int] = int) -> None:
         self._clock = registry.clock
@@ -78,7 +78,7 @@ class CoordinatorMetrics:
         self.reconciled(sent)
 
     def reconciled(self, sent: float) -> None:
-        """Record that a rebalance is over; one that had not begun began at that moment."""
+        """Record the end of a rebalance; without a recorded start it counts as started now."""
         began = sent if self._rebalance_began is None else self._rebalance_began
         latency_ms, now = self._since(began)
         self._rebalances.record(latency_ms, now)

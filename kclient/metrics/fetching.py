@@ -1,6 +1,6 @@
-"""`consumer-fetch-manager-metrics`: requests, records handed out, lag and lead; of all, a topic, or a partition.
+"""`consumer-fetch-manager-metrics`: requests, returned records, lag and lead; for all, a topic, or a partition.
 
-    bytes and records consumed    as records are handed out
+    bytes and records consumed    when records are returned
     fetch-size, records-per-…     one sample for an answer, when the last partition that came with it is drained;
                                   what was dropped or failed counts nothing in it. An answer that brought no bytes and
                                   no error for any partition gives none
@@ -41,7 +41,7 @@ class _PerAnswer:
 
 
 class _Topic:
-    """What was consumed of a topic."""
+    """The consumed records of a topic."""
 
     def __init__(self, registry: Registry, name: str) -> None:
         self.bytes, self.records = registry.sensor(), registry.sensor()
@@ -52,7 +52,7 @@ class _Topic:
 
 
 class _Gauge:
-    """A number's latest value beside what a sensor keeps of it; NaN before there is one."""
+    """The latest value of a number, and its sensor; NaN before the first value."""
 
     __slots__ = ("latest", "sensor")
 
@@ -94,7 +94,7 @@ class _Partition:
 
 @attrs.define(eq=False)
 class AnswerSizes:
-    """What one answer to Fetch has given so far; `done` when nothing more can come of it."""
+    """The records of one Fetch response so far; `done` if there are no more."""
 
     _metrics: FetchMetrics
     _topics: dict[str, tuple[int, int]] = attrs.field(factory=dict)
@@ -110,7 +110,7 @@ class AnswerSizes:
 
 
 class FetchMetrics:
-    """`preferred` says which replica a partition is read from, None where that is the leader."""
+    """`preferred` returns the replica that a partition is read from, None for the leader."""
 
     def __init__(
         self, registry: Registry, preferred: Callable[[TopicPartition], int | None] = lambda tp: None

@@ -40,7 +40,7 @@ class NodeMetrics:
             group.spread("request-latency", self._latency, "avg", "max")
 
     def sent(self, size_bytes: int) -> float:
-        """Record a request of so many bytes; return the moment."""
+        """Record a request and its size in bytes; return the time."""
         now = self._clock()
         for traffic in self._traffic:
             traffic.outgoing.record(size_bytes, now)

@@ -86,7 +86,7 @@ class MetricValues(Mapping[MetricName, float]):
 
             metrics.value("records-lag-max")        metrics.value("records-lag", topic="orders", partition=0)
 
-        An underscore stands for the hyphen in a tag. Raises KeyError where there is none.
+        An underscore stands for the hyphen in a tag. Raise KeyError if there is no such metric.
         """
         wanted = tag_pairs(tags)
         for found, value in self._values.items():

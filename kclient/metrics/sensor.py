@@ -15,7 +15,7 @@ import attrs
 
 @attrs.frozen
 class Windows:
-    """How long a sensor remembers: so many windows of so many seconds."""
+    """The period that a sensor covers: a number of windows, and their length in seconds."""
 
     seconds: float = 30.0
     count: int = 2

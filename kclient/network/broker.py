@@ -64,7 +64,7 @@ class CachedFailure:
 
 @attrs.define(eq=False)
 class ConnectionContext:
-    """What all broker connections of one cluster share."""
+    """The objects that all broker connections of one cluster share."""
 
     settings: ConnectionSettings
     runtime: Runtime

@@ -158,7 +158,7 @@ class Connection:
     # --- authentication
 
     def _renewed(self, problem: KclientError | None) -> None:
-        """Let requests go on after a renewal, or close the connection with its error."""
+        """Continue sending requests after a renewal, or close the connection with its error."""
         if problem is not None:
             self._end("the session could not be renewed", problem)
         self._turn_changed.notify()

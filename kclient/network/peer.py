@@ -11,7 +11,7 @@ from kclient.errors import ConfigError
 
 @attrs.frozen
 class Peer:
-    """Whom a connection leads to. A bootstrap server has no node id; `ip` is known once the name is resolved."""
+    """The remote end of a connection. A bootstrap server has no node id; `ip` is known once the name is resolved."""
 
     host: str
     port: int

@@ -147,7 +147,7 @@ class _SaslExchange:
         password = HiddenText(await self.runtime.offload(self.credentials.password.reveal))
         rest = await self._token(plain_token(self.credentials.username, password))
         if rest:
-            raise self._error(NOT_AUTHENTIC, why="the broker goes on after the last token")
+            raise self._error(NOT_AUTHENTIC, why="the broker sent another token after the last one")
 
     async def _scram(self) -> None:
         credentials = self.credentials

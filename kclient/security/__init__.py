@@ -1,7 +1,7 @@
 """Security without a socket: secrets, certificates, and both sides of PLAIN and SCRAM.
 
 Nothing here reads a clock or the network; `network/sasl.py` holds the conversation with a broker, and the embedded
-cluster plays the broker's part with `plain_user` and `ScramServer`. Imports nothing of ours but errors.
+cluster plays the broker's part with `plain_user` and `ScramServer`. Imports only kclient.errors of kclient.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a certificate says of itself, for the text of an error: subject, issuer, names, and how long it holds.
+"""The fields of a certificate for error texts: subject, issuer, names and validity.
 
 Python shows the fields of a certificate only after it was trusted, and we need them when it was not. So this reads
 the DER form, and of it only what the text needs (RFC 5280, X.690). It decides nothing: trust is OpenSSL's business.

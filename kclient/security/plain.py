@@ -18,7 +18,7 @@ def plain_token(username: str, password: str) -> HiddenBytes:
 
 @attrs.frozen
 class PlainUser:
-    """What a PLAIN token claims."""
+    """The contents of a PLAIN token."""
 
     authorization_id: str
     username: str

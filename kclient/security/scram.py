@@ -42,7 +42,7 @@ class ScramError(ValueError):
 
 @attrs.frozen
 class Challenge:
-    """What the server asks the key to be derived with."""
+    """The server's parameters for deriving the key."""
 
     salt: bytes
     iterations: int
@@ -220,7 +220,7 @@ REFUSED: Final = "the proof does not fit the credential"
 
 @attrs.frozen(repr=False)
 class ScramCredential:
-    """What a server keeps of a password."""
+    """The credential that a server stores for a password."""
 
     salt: bytes
     iterations: int
@@ -237,7 +237,7 @@ def scram_credential(
 
 
 class ScramServer:
-    """One authentication: `step` takes the client's token and returns ours, until `done`.
+    """One authentication: `step` takes the client's token and returns the server's, until `done`.
 
     `lookup` finds a user's credential for `mechanism`, None where there is none; `nonce` is printable random text.
     `username` is known after the first step and proved when `done`. Raises ScramError.

@@ -1,6 +1,6 @@
 """Trust stores and key stores as PEM text, from PEM files or text and from PKCS#12 files.
 
-What a file is, its content says: Kafka's default type is JKS, and Java reads PKCS#12 under that name too. A real JKS
+The type of a file follows from its content: Kafka's default type is JKS, under which Java reads PKCS#12 too. A JKS
 file is answered with the line that turns it into PKCS#12. PKCS#12 needs `cryptography`, which an extra brings.
 """
 
@@ -26,7 +26,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 
 @attrs.frozen
 class CertificateStore:
-    """Where a store is, under its keys in the configuration: `name` is ssl_truststore or ssl_keystore."""
+    """The location of a store and its configuration keys: `name` is ssl_truststore or ssl_keystore."""
 
     name: str
     location: str

@@ -100,7 +100,7 @@ SYSTEM_CERTIFICATES: Final = "the system's certificate authorities"
 
 @attrs.frozen(kw_only=True)
 class TlsOptions:
-    """What TLS is to be like. `trusted` and `key` are a store, or PEM text; without them the system's authorities
+    """The settings of TLS. `trusted` and `key` are a store, or PEM text; without them the system's authorities
     are trusted and no client certificate is shown."""
 
     trusted: CertificateStore | Secret | None = None

@@ -220,7 +220,7 @@ def test_a_broker_that_breaks_the_rules_is_refused(steps: list[On]) -> None:
 def test_plain_ends_with_its_only_token() -> None:
     async def main() -> None:
         async with ScriptedBroker(handshake("PLAIN"), On(AUTHENTICATE, token(b"more?"))) as peer:
-            assert "goes on after the last token" in (await refused(peer, who("PLAIN"))).text
+            assert "sent another token after the last one" in (await refused(peer, who("PLAIN"))).text
 
     asyncio.run(main())
 
