@@ -161,7 +161,9 @@ def test_another_start_than_the_first_run_kept_is_not_ignored(
     start = offsets_file(tmp_path, 30, 30, 30)
     assert run(cluster, tmp_path, start=start).results[0].rows == 0
     start = offsets_file(tmp_path, 20, 30, 30)
-    with pytest.raises(ConfigError, match=r"says: orders-0 at 30, not 20.* give a new checkpoint"):
+    with pytest.raises(
+        ConfigError, match=r"not begin at --start: orders-0 at 30, not 20.* give a new checkpoint"
+    ):
         run(cluster, tmp_path, start=start)
     new = str(tmp_path / "new")
     assert run(cluster, tmp_path, start=start, checkpoint=new).results[0].rows == 10
