@@ -48,7 +48,7 @@ CONFIG: Final = {
 
 
 def session() -> SparkSession:
-    """A local session on two cores."""
+    """Return a local session on two cores."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
@@ -59,7 +59,7 @@ def session() -> SparkSession:
 
 
 def ask(spark: SparkSession, sink: Path) -> tuple[int, list[Carrier]]:
-    """Rows of the files that count, and the worst carriers."""
+    """Return the rows of the files in the manifest, and the worst carriers."""
     flights = spark.read.parquet(*manifest.files(sink))
     flights.createOrReplaceTempView("flights")
     airlines = spark.read.csv(
@@ -70,7 +70,7 @@ def ask(spark: SparkSession, sink: Path) -> tuple[int, list[Carrier]]:
 
 
 def ask_arrow(sink: Path) -> tuple[int, list[Carrier]]:
-    """The same without Spark."""
+    """Return the same without Spark."""
     import pyarrow.dataset as ds
 
     flights = ds.dataset(manifest.files(sink)).to_table(columns=["carrier", "dep_delay", "arr_delay"])

@@ -24,7 +24,7 @@ class Chronicle:
         self.recording.events.append(Event(self.terminal.elapsed() if at is None else at, kind, text))
 
     def since(self, wall: float) -> float:
-        """Seconds from the beginning to a time of the wall clock, such as that of a file."""
+        """Return the seconds from the beginning to a wall clock time, such as that of a file."""
         return round(self.terminal.elapsed() - (time.time() - wall), 3)
 
     def begin(self, lane: str, state: str, at: float | None = None) -> None:

@@ -33,7 +33,7 @@ class Flight(NamedTuple):
 
 
 def flights(limit: int | None = None) -> Iterator[Flight]:
-    """Every flight in the order of the data, or the first `limit`."""
+    """Yield every flight in the order of the data, or the first `limit`."""
     with zipfile.ZipFile(data_file("flights.csv.zip")) as archive, archive.open("flights.csv") as raw:
         rows = csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8", newline=""))
         for number, row in enumerate(rows):
@@ -43,7 +43,7 @@ def flights(limit: int | None = None) -> Iterator[Flight]:
 
 
 def to_flight(row: dict[str, str]) -> Flight:
-    """One row of the data as a record."""
+    """Return one row of the data as a record."""
     value = {
         name: None if text == "NA" else text if name in TEXTS else int(text) for name, text in row.items()
     }
@@ -57,13 +57,13 @@ def departure_ms(row: dict[str, str]) -> int:
 
 
 def require_data() -> None:
-    """Raises FileNotFoundError where a file of the data is missing, before anything is started for them."""
+    """Raise FileNotFoundError if a data file is missing, before anything is started."""
     for name in FILES:
         data_file(name)
 
 
 def data_file(name: str) -> Path:
-    """Where the package's file lies. Raises FileNotFoundError with what to type."""
+    """Return the path of the package's file. Raise FileNotFoundError with the command that installs it."""
     try:
         files = importlib.metadata.files(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:

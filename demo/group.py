@@ -164,7 +164,7 @@ class Group:
         return True
 
     def _note_progress(self, member: Member, event: dict[str, Any]) -> None:
-        """Whether what stood still since a kill has gone on. Commits that `own` looks up have no time."""
+        """Note recovered work after a kill. Commits that `own` looks up have no time."""
         if not member.alive or "at" not in event:
             return
         at = self._chronicle.since(event["at"])

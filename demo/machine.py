@@ -1,4 +1,4 @@
-"""On what a run was made: the machine, and the versions of what took part."""
+"""The environment of a run: the machine and the versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from demo.job import SPARK
 
 
 def machine(engine: str) -> dict[str, str]:
-    """What a reader must know to compare the figures with another run's."""
+    """Return the properties of the machine that matter when runs are compared."""
     names = ("kclient-kafka", "pyarrow", *(("pyspark",) if engine == SPARK else ()))
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     return {

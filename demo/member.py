@@ -56,7 +56,7 @@ class Member:
         self._stopping = False
 
     def stop(self, signum: int, frame: FrameType | None) -> None:
-        """The handler of SIGTERM."""
+        """Handle SIGTERM."""
         self._stopping = True
 
     def own(self, partitions: tuple[TopicPartition, ...]) -> None:

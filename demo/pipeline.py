@@ -76,7 +76,7 @@ class Pipeline:
             raise RuntimeError(f"the ingest job ended with {code}:\n{child.last_words()}")
 
     def _wait(self, done: Callable[[], bool], seconds: float, *, enough: bool = False) -> None:
-        """Raises RuntimeError after so many seconds, unless they are `enough`."""
+        """Wait for a condition. Raise RuntimeError after `seconds`, unless `enough` is set."""
         deadline = time.monotonic() + seconds
         while not done():
             self._chronicle.terminal.draw(self.tick(), f"landed {self.rows:,} of {self._job.total:,}")
@@ -119,7 +119,7 @@ class Pipeline:
                 self._add(line)
 
     def _add(self, line: dict[str, Any]) -> None:
-        """A batch was written. With the first of a run Spark's start is over; batches do not overlap."""
+        """Add a written batch. The first one of a run ends Spark's start; batches do not overlap."""
         recording = self._chronicle.recording
         before = recording.batches[-1] if recording.batches else None
         end = self._chronicle.since(line["time_ms"] / 1000)

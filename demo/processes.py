@@ -59,7 +59,7 @@ class Child:
         return descriptor
 
     def send(self, message: dict[str, Any]) -> None:
-        """One JSON line to its input. Raises RuntimeError when it has ended."""
+        """Send one JSON line to its input. Raise RuntimeError if it has ended."""
         stream = _opened(self.process.stdin)
         try:
             stream.write(json.dumps(message).encode() + b"\n")
@@ -68,7 +68,7 @@ class Child:
             raise RuntimeError(f"{self.module} ended unexpectedly:\n{self.last_words()}") from None
 
     def receive(self, timeout: float) -> list[dict[str, Any]] | None:
-        """The lines that came, waiting for some; None at the end. A line that was cut off counts as not written."""
+        """Return new lines, waiting for some; None at the end. An incomplete line is ignored."""
         if not select.select([self.output], [], [], timeout)[0]:
             return []
         data = os.read(self.output, 1 << 20)
@@ -96,7 +96,7 @@ class Child:
                 stream.close()
 
     def last_words(self, characters: int = 3000) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-characters:]
 
 
@@ -108,7 +108,7 @@ class Tail:
         self._offset = 0
 
     def read(self) -> list[dict[str, Any]]:
-        """The whole lines that are new; none while there is no such file."""
+        """Return the new complete lines; none while the file does not exist."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
@@ -135,7 +135,7 @@ def end_session(leader: int) -> None:
 
 
 def members(leader: int) -> list[int]:
-    """The running processes of a session; none where the system has no /proc."""
+    """Return the running processes of a session; none on a system without /proc."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it ended while we looked

@@ -57,7 +57,7 @@ async def publish(
 
 @asynccontextmanager
 async def open_lanes(servers: str, topic: str, partitions: int) -> AsyncIterator[list[Lane]]:
-    """A lane to each partition, over one connection to each broker."""
+    """Open a lane to each partition, over one connection to each broker."""
     cluster = Cluster(load({"bootstrap_servers": servers, "client_id": "demo-publisher"}), Runtime())
     cluster.set_topics([topic])
     await cluster.start()
@@ -131,7 +131,7 @@ class Lane:
 
 
 async def _producer(cluster: Cluster) -> Producer:
-    """A producer id of our own, without transactions."""
+    """Return a new producer id, without transactions."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     _, message = await cluster.request_any(request)
     answer = cast(InitProducerIdResponse, message)

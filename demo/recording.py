@@ -148,7 +148,7 @@ class Numbers:
     lag: int
 
     def named(self) -> list[tuple[str, int, bool]]:
-        """Each by its name, and whether it is right."""
+        """Return each number with its name, and whether it is right."""
         counts = {
             "published": self.published,
             "consumed": self.consumed,
@@ -198,20 +198,20 @@ class Recording:
     latency: Latency | None = None
 
     def begin(self, lane: str, state: str, at: float) -> Span:
-        """A process begins to do something; what it did until now is over."""
+        """Note a process's new activity, which ends the previous one."""
         self.finish(lane, at)
         span = Span(lane, state, at)
         self.spans.append(span)
         return span
 
     def finish(self, lane: str, at: float, *, killed: bool = False) -> None:
-        """What this process did is over."""
+        """Note the end of a process's activity."""
         for span in self.spans:
             if span.lane == lane and span.end is None:
                 span.end, span.killed = at, killed
 
     def owns(self, member: str, partitions: Iterable[int], at: float) -> None:
-        """From now on these are a member's partitions, and no others."""
+        """Note the complete assignment of a member."""
         wanted = set(partitions)
         for owner in self.owners:
             if owner.member == member and owner.end is None:

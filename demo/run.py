@@ -36,7 +36,7 @@ PARTITIONS: Final = 6
 
 
 def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: str = SPARK) -> int:
-    """0 when the five numbers agree, else 1; the report says either. What this starts ends with it.
+    """Run everything; return 0 if the five numbers agree, else 1. All child processes are ended.
 
     Raises RuntimeError, FileNotFoundError without the data, FileExistsError where `out` holds what the demo did not
     write, LocalKafkaError, KclientError.
@@ -91,7 +91,7 @@ def _work(cluster: Brokers, count: int, out: Path, chronicle: Chronicle) -> Numb
 
 
 def _clear(out: Path) -> None:
-    """A new run begins with a new checkpoint and an empty sink, and no report of an earlier one.
+    """Start with a new checkpoint and an empty sink, and no report of an earlier one.
 
     Raises FileExistsError rather than remove what no run of the demo has written.
     """
@@ -156,7 +156,7 @@ def _consume(
 
 
 def _landed(pipeline: Pipeline, answer: Answer) -> int:
-    """Rows in Parquet. Raises RuntimeError where the files do not hold what the manifest says of them."""
+    """Return the rows in Parquet. Raise RuntimeError if the files differ from the manifest."""
     if pipeline.rows != answer.rows:
         raise RuntimeError(f"the manifest says {pipeline.rows:,} rows, but its files hold {answer.rows:,}")
     return pipeline.rows

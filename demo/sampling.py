@@ -45,7 +45,7 @@ class LagSampler:
         self._thread.join(4 * ANSWER_SECONDS)
 
     def total(self, group: str) -> int | None:
-        """The lag as it was last seen, None before it was."""
+        """Return the last sampled lag, None before the first sample."""
         samples = self.samples[group]
         return samples[-1].total if samples else None
 

@@ -31,7 +31,7 @@ class Stall:
         return self._over()
 
     def without(self, who: int | str) -> Recovery | None:
-        """This one was killed, too, and will not go on; the recovery if all others have."""
+        """Remove one that was killed too; return the recovery if all others continued."""
         if who not in self.waiting:
             return None
         self.waiting.discard(who)

@@ -15,7 +15,7 @@ class Tally:
         self._ends: list[list[int]] = [[] for _ in range(partitions)]
 
     def add(self, partition: int, start: int, end: int) -> None:
-        """Offsets `start` to before `end` of a partition were consumed."""
+        """Add the consumed offsets from `start` to before `end` of a partition."""
         self.delivered += end - start
         starts, ends = self._starts[partition], self._ends[partition]
         first = bisect_left(ends, start)  # the ranges that touch or overlap the new one
@@ -25,7 +25,7 @@ class Tally:
         starts[first:last], ends[first:last] = [start], [end]
 
     def distinct(self, partition: int) -> int:
-        """How many different offsets of the partition were consumed."""
+        """Return the number of different consumed offsets of the partition."""
         return sum(self._ends[partition]) - sum(self._starts[partition])
 
     @property
@@ -51,5 +51,5 @@ def ranges(offsets: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def lags(published: Sequence[int], positions: Sequence[int]) -> list[int]:
-    """What is still to be read of each partition."""
+    """Return the unread records of each partition."""
     return [end - position for end, position in zip(published, positions, strict=True)]

@@ -31,25 +31,25 @@ class Terminal:
         self._began = time.monotonic()
 
     def elapsed(self) -> float:
-        """Seconds since the demo began."""
+        """Return the seconds since the demo began."""
         return round(time.monotonic() - self._began, 3)
 
     def say(self, text: str, kind: str = "") -> None:
-        """A line that stays, with the seconds since the demo began; on a terminal as many as it takes, in colour."""
+        """Print a permanent line with the seconds since the demo began; on a terminal wrapped and in colour."""
         self._erase()
         self._write(f"{self.elapsed():6.1f} s  {self.paint(self._fitted(text), kind)}\n")
 
     def paint(self, text: str, kind: str) -> str:
-        """In the colour of a kind of event, where there are colours."""
+        """Return the text in the colour of an event's kind, if colours are supported."""
         return f"\x1b[{COLOURS[kind]}m{text}\x1b[0m" if self._coloured and kind in COLOURS else text
 
     def table(self, text: str) -> None:
-        """Lines that stay, as they are."""
+        """Print permanent lines unchanged."""
         self._erase()
         self._write(text + "\n")
 
     def draw(self, lines: Sequence[str], plain: str, *, now: bool = False) -> None:
-        """Lines that the next call replaces; without a terminal `plain` instead, every two seconds or `now`."""
+        """Print lines that the next call replaces; without a terminal print `plain`, every two seconds or `now`."""
         elapsed = time.monotonic() - self._last
         if not now and elapsed < (REDRAW_SECONDS if self._live else PLAIN_SECONDS):
             return
@@ -81,14 +81,14 @@ class Terminal:
 
 
 def bar(done: int, total: int) -> str:
-    """A bar that fills, and the share in per cent."""
+    """Return a progress bar with the share in per cent."""
     share = done / total if total else 1.0
     filled = int(share * BAR)
     return f"{'█' * filled}{'░' * (BAR - filled)} {share:6.1%}"
 
 
 def numbers_table(numbers: Numbers, paint: Callable[[str, str], str]) -> str:
-    """The five numbers, a line each, and whether it is right."""
+    """Return the five numbers, one per line, and whether each is right."""
     return "\n".join(
         f"{INDENT}{paint('✓', DONE) if right else paint('✗', KILLED)} {name:12}{value:>11,}"
         for name, value, right in numbers.named()
@@ -96,7 +96,7 @@ def numbers_table(numbers: Numbers, paint: Callable[[str, str], str]) -> str:
 
 
 def carriers_table(carriers: Sequence[Carrier]) -> str:
-    """The answer as lines of text, none longer than 80 columns."""
+    """Return the answer as lines of at most 80 columns."""
     lines = [
         f"{INDENT}the ten worst carriers, by their mean delay in minutes",
         f"{INDENT}{'':31}{'flights':>9}{'departure':>12}{'arrival':>10}",

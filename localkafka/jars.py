@@ -11,7 +11,7 @@ from localkafka.releases import RELEASES
 
 
 def java() -> str | None:
-    """The Java to run: that of JAVA_HOME, else the one on the path, else None."""
+    """Return the Java to run: that of JAVA_HOME, else the one on the path, else None."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
 
@@ -27,12 +27,12 @@ def unavailable(version: str) -> str | None:
 
 
 def classpath(version: str) -> str:
-    """The classpath of a release, fetched first where the cache lacks it. Raises LocalKafkaError."""
+    """Return the classpath of a release; fetch it if the cache lacks it. Raise LocalKafkaError."""
     return f"{fetch(version)}/*"
 
 
 def fetch(version: str) -> Path:
-    """The folder with a release's jars, filled first where needed. Raises LocalKafkaError."""
+    """Return the folder with a release's jars; fill it if needed. Raise LocalKafkaError."""
     return maven.fetch(_folder(version), RELEASES[version].artifacts)
 
 

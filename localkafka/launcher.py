@@ -23,7 +23,7 @@ ZOOKEEPER = ("-Dzookeeper.jmx.log4j.disable=true", "org.apache.zookeeper.server.
 
 
 class Launcher:
-    """Knows where the files of one cluster are and starts its programs; it does not wait for them."""
+    """Starts the programs of one cluster and knows its files; it does not wait for the programs."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Launcher:
             self._processes.start("zookeeper", [*self._java, *ZOOKEEPER, str(path)])
 
     def start_broker(self, node: int) -> Child:
-        """Start one node on its ports and its data, whatever is left of them."""
+        """Start one node on its ports and its existing data."""
         command = [*self._java, "kafka.Kafka", str(self._properties(node))]
         return self._processes.start(f"broker-{node}", command)
 
@@ -86,7 +86,7 @@ class Launcher:
             settings.write(own, self.data(node) / "meta.properties")
 
     def data(self, node: int) -> Path:
-        """Where a node keeps its logs."""
+        """Return the log directory of a node."""
         return self._folder / f"data-{node}"
 
     def _properties(self, node: int) -> Path:
@@ -94,7 +94,7 @@ class Launcher:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on, below the range that outgoing connections are given."""
+    """Return free ports below the range of outgoing connections."""
     free: list[int] = []
     for port in random.sample(range(20000, 32000), 50 * count):
         with socket.socket() as attempt:
@@ -106,5 +106,5 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _uuid() -> str:
-    """A random id as Kafka writes them: 16 bytes in URL-safe base64, never starting with a dash."""
+    """Return a random id in Kafka's format: 16 bytes in URL-safe base64, not starting with a dash."""
     return "A" + base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")[1:]

@@ -36,12 +36,12 @@ DEPENDENCY = (
 
 
 def cache() -> Path:
-    """Where everything that is fetched once is kept."""
+    """Return the cache directory."""
     return Path(os.environ.get("KCLIENT_CACHE") or Path.home() / ".cache" / "kclient")
 
 
 def fetch(folder: Path, artifacts: Sequence[str]) -> Path:
-    """The folder with these artifacts (`group:name:version`) and all they need. Raises LocalKafkaError."""
+    """Return the folder with these artifacts (`group:name:version`) and their dependencies. Raise LocalKafkaError."""
     with locked(folder):
         if not is_complete(folder, artifacts):
             _fill(folder, artifacts)
@@ -49,7 +49,7 @@ def fetch(folder: Path, artifacts: Sequence[str]) -> Path:
 
 
 def is_complete(folder: Path, artifacts: Sequence[str]) -> bool:
-    """Whether the folder was filled with exactly these."""
+    """Return whether the folder contains exactly these."""
     marker = folder / ".complete"
     return marker.is_file() and marker.read_text(encoding="utf-8") == _pom(artifacts)
 

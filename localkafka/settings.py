@@ -1,4 +1,4 @@
-"""What the configuration files say: one broker of a cluster, its ZooKeeper, its log. Text in, text out."""
+"""The contents of the configuration files: of a broker, its ZooKeeper and its logging."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Ports:
 def broker(
     node: int, cluster: Mapping[int, Ports], data: Path, zookeeper: int | None, listeners: Mapping[str, str]
 ) -> dict[str, str]:
-    """The properties of one node: KRaft, or with the port of a ZooKeeper. `listeners`: name → security protocol."""
+    """Return the properties of one node: KRaft, or with a ZooKeeper's port. `listeners`: name → security protocol."""
     ports = {"PLAINTEXT": cluster[node].clients, **cluster[node].listeners}
     address = ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
     protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **listeners}
@@ -87,7 +87,7 @@ def broker(
 
 
 def zookeeper(port: int, data: Path) -> dict[str, str]:
-    """The properties of a ZooKeeper of one."""
+    """Return the properties of a single ZooKeeper."""
     return {
         "dataDir": str(data),
         "clientPort": str(port),

@@ -38,7 +38,7 @@ def python(minor: str) -> Path:
 
 
 def bare(minor: str) -> Path:
-    """The same with kclient's dependencies but without kclient, for jobs that ship it. Raise LocalKafkaError."""
+    """Return an interpreter with kclient's dependencies only, for jobs that ship kclient. Raise LocalKafkaError."""
     folder = maven.cache() / "spark" / f"{RELEASES[minor]}-bare"
     needed = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     asked = [
@@ -73,7 +73,7 @@ def _run(command: list[str]) -> None:
 
 
 def chosen(names: list[str]) -> list[str]:
-    """The minor releases that a command line names, with spaces or commas; `all` or none of them are all."""
+    """Return the minor releases that a command line names, with spaces or commas; `all` or none means all."""
     minors = [minor for name in names for minor in name.split(",") if minor not in ("", "all")]
     if unknown := [minor for minor in minors if minor not in RELEASES]:
         raise LocalKafkaError(f"known are {', '.join(RELEASES)} and all, not {', '.join(unknown)}")

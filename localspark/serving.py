@@ -17,7 +17,7 @@ MASTER = "local[2,4]"
 
 
 def start(jars: str, **settings: str) -> SparkSession:
-    """A session of this environment's Spark; `__` in a setting's name stands for a dot."""
+    """Return a session of this environment's Spark; `__` in a setting's name stands for a dot."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     given: dict[str, Any] = {
         "spark.ui.enabled": "false",

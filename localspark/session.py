@@ -63,7 +63,7 @@ class Session:
         return self._process.pid
 
     def ask(self, question: Any) -> Any:
-        """One answer. Raises LocalKafkaError with the end of Spark's log when the session ended or hangs instead."""
+        """Return one response. Raise LocalKafkaError with the end of Spark's log if the session ended or hangs."""
         self._stdin.write(json.dumps(question) + "\n")
         self._stdin.flush()
         return self._answer()

@@ -66,12 +66,12 @@ class StandaloneCluster:
         return [child.process.pid for child in self._children]
 
     def page(self, path: str = "/") -> str:
-        """A page of the master's web interface, as text."""
+        """Return a page of the master's web interface as text."""
         with urllib.request.urlopen(f"http://{HOST}:{self._ports[1]}{path}", timeout=10) as answer:
             return str(answer.read().decode("utf-8", "replace"))
 
     def state(self) -> Any:
-        """What the master says of itself, its workers and its applications."""
+        """Return the master's state, with its workers and applications."""
         return json.loads(self.page("/json/"))
 
     def submit(
@@ -99,7 +99,7 @@ class StandaloneCluster:
             )
 
     def logs(self) -> dict[str, str]:
-        """What every process printed: the driver, the master, the workers, and what executors left in their folders."""
+        """Return the output of every process: driver, master, workers, and the executors' folders."""
         files = [
             path
             for path in self.folder.rglob("*")

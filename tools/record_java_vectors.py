@@ -41,7 +41,7 @@ Line = dict[str, Any]
 
 
 def written() -> dict[str, list[Line]]:
-    """What Java writes, by file."""
+    """Return Java's output by file."""
     asked = [f"{kind}:{version}" for kind, versions in WRITTEN.items() for version in versions]
     asked += [f"{kind}:absent" for kind in ABSENT]
     command = ["java", f"-Dkafka={KAFKA}", "-cp", classpath(KAFKA), str(SOURCE), SEED, *asked]
