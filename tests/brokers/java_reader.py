@@ -1,4 +1,4 @@
-"""The Java consumer of the broker's own release as a judge: `Reader.java`, run against its jars."""
+"""The Java consumer of the broker's own release as the reference: `Reader.java`, run against its jars."""
 
 from __future__ import annotations
 

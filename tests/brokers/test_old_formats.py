@@ -1,4 +1,4 @@
-"""Message formats 0 and 1 as real brokers keep them, whoever wrote them, in every codec they know: what Java reads.
+"""Message formats 0 and 1 as real brokers store them, from any producer, in every codec: the same as Java reads.
 
 Each of three producers writes the same rows into a topic of each format and codec. The broker assigns the offsets:
 absolute within a wrapper of format 0, which it packs anew, and relative to the first in format 1.

@@ -1,4 +1,4 @@
-"""What the journals say, put together: who owned which partition when and what came of it, the commits, the faults."""
+"""The history of a cycle from all journals: the owners of each partition, the commits, the faults."""
 
 from __future__ import annotations
 

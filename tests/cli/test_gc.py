@@ -1,4 +1,4 @@
-"""`kclient ingest gc`: lists first, removes when told to, and never a file that counts."""
+"""`kclient ingest gc`: it lists first, removes with --apply, and never removes a file that counts."""
 
 from __future__ import annotations
 

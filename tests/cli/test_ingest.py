@@ -1,4 +1,4 @@
-"""`kclient ingest` without Spark against the embedded cluster: what is told where, and what the shell is told."""
+"""`kclient ingest` without Spark against the embedded cluster: its output, its error texts and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people and machines are told of a job, from made-up progress: no cluster, no clock."""
+"""The progress of a job as text and as JSON, from invented progress: no cluster, no clock."""
 
 from __future__ import annotations
 

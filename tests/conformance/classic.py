@@ -1,4 +1,4 @@
-"""One member of a classic group, step by step: every request is a method, nothing happens by itself."""
+"""One member of a classic group, step by step: every request is a method, and no request is sent automatically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One member of a group of the consumer protocol, heartbeat by heartbeat: nothing happens by itself."""
+"""One member of a group of the consumer protocol, heartbeat by heartbeat; no request is sent automatically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static membership (KIP-345): an instance id outlives its member id, and fences who had it before."""
+"""Static membership (KIP-345): an instance id outlives its member id, and fences its former member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SyncGroup: the plan of the leader, who gets which part of it, and who is refused."""
+"""SyncGroup: the leader's plan, the assignment of each member, and the refused members."""
 
 from __future__ import annotations
 

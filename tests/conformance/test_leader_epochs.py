@@ -1,4 +1,4 @@
-"""Leader epochs after a change of leader: OffsetForLeaderEpoch, and who is fenced (KIP-320).
+"""Leader epochs after a change of leader: OffsetForLeaderEpoch, and fenced clients (KIP-320).
 
 One restart of the broker ends epoch 0 of a topic at offset 2; everything here is asked afterwards. With ZooKeeper the
 only broker comes back as leader of the same epoch, so that there is nothing to see.

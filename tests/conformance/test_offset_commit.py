@@ -1,4 +1,4 @@
-"""OffsetCommit: who may commit in which state of the group, and what a partition may be told."""
+"""OffsetCommit: the members that may commit in each state of the group, and the error codes of partitions."""
 
 from __future__ import annotations
 

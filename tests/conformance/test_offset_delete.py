@@ -1,4 +1,4 @@
-"""OffsetDelete (KIP-496): offsets that nobody of the group reads any more."""
+"""OffsetDelete (KIP-496): offsets of topics to which no member of the group subscribes."""
 
 from __future__ import annotations
 

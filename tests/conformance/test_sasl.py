@@ -1,4 +1,4 @@
-"""SASL where nobody asks for it: a listener without authentication refuses both requests and goes on."""
+"""SASL at a listener without authentication: it refuses both requests and goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole demo as it is typed, on fewer flights: the five numbers agree, and nothing stays behind."""
+"""The whole demo as a user runs it, on fewer flights: the five numbers agree, and no process is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole job on few flights and without Spark: the numbers agree, and a planted lie is told and costs the exit code.
+"""The whole job on few flights and without Spark: the numbers agree, and a planted error is reported and fails the run.
 
 The ingest is the real command with `--engine direct`, killed and started again; the question is asked with Arrow.
 """

@@ -1,4 +1,4 @@
-"""How long work stood still after a kill: until all that waited has gone on behind it."""
+"""How long work stood still after a kill: until all records that waited have been processed."""
 
 from __future__ import annotations
 

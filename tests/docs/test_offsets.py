@@ -1,4 +1,4 @@
-"""docs/offsets.md: its blocks run, its screen is what the command prints, and what it tells of old clients is there."""
+"""docs/offsets.md: its blocks run, its screen is what the command prints, and its facts about old clients hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/rebalances.md: its block runs, and the table is what listeners are told."""
+"""docs/rebalances.md: its block runs, and its table lists the calls of a listener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed batches that cost far more to unpack than their size tells."""
+"""Compressed batches that are far larger after decompression than their size suggests."""
 
 from __future__ import annotations
 

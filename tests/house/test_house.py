@@ -1,4 +1,4 @@
-"""The habits of the house that no linter knows: what the tree may hold, and what each file may grow to."""
+"""Rules of the repository that no linter checks: unique class names, and the texts and files that the tree may hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Java consumer as a member of a group: Kafka's own VerifiableConsumer, which tells what it sees in JSON lines.
+"""The Java consumer as a member of a group: Kafka's own VerifiableConsumer, which reports its events as JSON lines.
 
 It commits after each poll. Its lines are put into the words of `tests.kafka.member`.
 """

@@ -1,4 +1,4 @@
-"""explain() on a real Kafka: who holds read_committed, and since when."""
+"""explain() on a real Kafka: the transaction that holds back read_committed, and since when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kclient.group.lag` on real brokers, beside what Kafka's own kafka-consumer-groups and another client tell."""
+"""`kclient.group.lag` on real brokers, compared with kafka-consumer-groups and another client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets looked up while brokers come and go: who answers is believed, and only the others are asked again."""
+"""Offset lookups while brokers come and go: answers are kept, and only the other partitions are requested again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several members in processes of their own, of kclient and of another client: who gets what, and who sees what."""
+"""Several members in processes of their own, of kclient and of another client: their partitions and their records."""
 
 from __future__ import annotations
 

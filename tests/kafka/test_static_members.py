@@ -1,4 +1,4 @@
-"""Static members (KIP-345) on a real Kafka: who comes back, who is doubled, and who closes for good."""
+"""Static members (KIP-345) on a real Kafka: restarts, duplicates of an instance id, and a final close."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that come, grow, are made anew, or hold more than a fetch allows."""
+"""Topics that are created, grow, are recreated, or hold more than a fetch allows."""
 
 from __future__ import annotations
 

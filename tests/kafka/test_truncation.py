@@ -1,4 +1,4 @@
-"""An unclean election cuts off what was read, and a topic is made anew under its readers: both on three real nodes."""
+"""An unclean election truncates a log, and a topic is recreated while it is read: both on three real nodes."""
 
 from __future__ import annotations
 

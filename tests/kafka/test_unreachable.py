@@ -1,4 +1,4 @@
-"""Wrong addresses are told apart, each within a second: nothing listens, no such name, not Kafka, TLS."""
+"""Wrong addresses, each with its own error within a second: nothing listens, no such name, not Kafka, TLS."""
 
 from __future__ import annotations
 

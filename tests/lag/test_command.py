@@ -1,4 +1,4 @@
-"""`python -m kclient lag`: what is printed where, and what the shell is told."""
+"""`python -m kclient lag`: its output, its error texts and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edits fit the code, and the run tells a noticed edit from a hidden one."""
+"""The edits fit the code, and the run distinguishes a noticed edit from a hidden one."""
 
 from __future__ import annotations
 

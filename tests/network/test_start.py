@@ -1,4 +1,4 @@
-"""What `start` tells when the cluster cannot be found: one error class per cause, each within a second."""
+"""Errors of `start` if the cluster cannot be found: one error class per cause, each within a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import kclient` is cheap: it waits for nobody's optional dependency and loads no codec before it is needed."""
+"""`import kclient` is cheap: it imports no optional dependency, and no codec before it is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AWAIT_RESET: who is asked by ListOffsets, when again, and which answers are used."""
+"""AWAIT_RESET: the brokers that get ListOffsets, the retries, and the answers that are used."""
 
 from __future__ import annotations
 

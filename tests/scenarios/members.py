@@ -1,4 +1,4 @@
-"""Members of a group, each on a simulated host of its own: it polls all the time and writes down what it is told.
+"""Members of a group, each on a simulated host of its own: each polls all the time and records its callbacks.
 
     async def scenario(place: Place) -> None:
         async with team(place, group_id="g") as join:

@@ -1,4 +1,4 @@
-"""What the scenarios share: reading, waiting for what nobody tells of, what went over the wire, and a clean end."""
+"""Helpers of the scenarios: reading, waiting for a condition, the requests on the wire, and a clean end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenario A-12, the commits that a consumer makes by itself: when, of what, and what becomes of those that fail."""
+"""Scenario A-12, automatic commits: their times, their offsets, and their failures."""
 
 from __future__ import annotations
 

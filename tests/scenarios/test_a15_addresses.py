@@ -1,4 +1,4 @@
-"""Scenario A-15: every broker gets another address, metadata stays away, an address behind a name is dead."""
+"""Scenario A-15: every broker gets another address, metadata is not answered, an address of a name is dead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Error codes of a Fetch that no flow of the client can put right: the user is told once, with the place."""
+"""Error codes of a Fetch from which the client cannot recover: one error with partition and offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An address leads to another broker than metadata says: Kafka 4.4 tells (KIP-1242), and the client begins again."""
+"""An address leads to another broker than in metadata: Kafka 4.4 reports it (KIP-1242), and the client rebootstraps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes about groups that other clients made, each played as the page of pitfalls tells it."""
+"""Mistakes about groups that other clients made, each played as in docs/specification/pitfalls.md."""
 
 from __future__ import annotations
 

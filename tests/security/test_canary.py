@@ -1,4 +1,4 @@
-"""A random password goes every way that there is, and then is looked for in everything that anybody may see."""
+"""A random password takes every path through the client, and must not appear in any output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys about TLS and SASL: what they may be, what must agree, and that nothing insecure happens by itself."""
+"""The TLS and SASL keys: their values, their combinations, and that nothing insecure is a default."""
 
 from __future__ import annotations
 

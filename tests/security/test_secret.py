@@ -1,4 +1,4 @@
-"""A secret shows itself to nobody who does not ask for it by name."""
+"""A Secret reveals its text only through the method for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test sees of a cluster at work: who reads from which broker, and what its processes show and hold."""
+"""Observations of a running cluster: the brokers each process reads from, and the secrets that it shows or holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of offsets-history share: a run of it, and its tables as anybody reads Parquet."""
+"""Helpers of the tests of offsets-history: a run of it, and its tables read as plain Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's own Kafka source for the JVM as the judge: equal rows for equal options, checkpoints that it really wrote.
+"""Spark's own Kafka source for the JVM as the reference: equal rows for equal options, and its real checkpoints.
 
 Both sources run in one Spark 4.0, the newest whose JAR is to be had, in an environment of its own.
 """

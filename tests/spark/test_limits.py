@@ -1,4 +1,4 @@
-"""How much a micro-batch takes: shares in proportion, nobody starves, minimum and delay."""
+"""How much a micro-batch takes: shares in proportion, at least one record of each partition, minimum and delay."""
 
 from __future__ import annotations
 

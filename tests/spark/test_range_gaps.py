@@ -1,4 +1,4 @@
-"""Where a log has no record: the end of a range is reached all the same, and nobody asks for what is not there."""
+"""Offsets without a record: the end of a range is reached all the same, and no fetch asks for what is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers whose parent is killed: nobody else gets what they may still write, and they end by themselves."""
+"""Workers whose parent is killed: no other run may write their files, and they end without it."""
 
 from __future__ import annotations
 
