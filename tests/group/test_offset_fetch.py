@@ -27,9 +27,9 @@ from kclient.generated.offset_fetch_response import (
 from kclient.group.membership import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.default_responses import topic_id
-from tests.network.helpers import until
 from tests.group.offset_requests import F0, F1, P0, Asking, lookups, play, read
 from tests.group.scripted_group import GROUP, scripted
+from tests.network.helpers import until
 from tests.scripted_broker import On
 
 
