@@ -28,9 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not edits:
         print("no edit is chosen", file=sys.stderr)
         return 2
-    print(f"{len(edits)} edits on {options.jobs} processes; collecting the tests first", flush=True)
+    print(f"{len(edits)} edits on {options.jobs} processes", flush=True)
     counts: Counter[Outcome] = Counter()
-    for result in _judge_all(edits, options.jobs):
+    index = index_rows(collect=not options.collected)
+    for result in _judge_all(edits, index, options.jobs):
         counts[result.outcome] += 1
         if result.outcome is not Outcome.NOTICED or not options.quiet:
             print(f"{sum(counts.values()):4}/{len(edits)} {result}", flush=True)
@@ -47,6 +48,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--edit", action="append", default=[], metavar="NAME", help="one, such as fetcher:12")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (all cores)")
+    parser.add_argument("--collected", action="store_true", help="take the tests that the last run collected")
     parser.add_argument("--quiet", action="store_true", help="only what was not noticed")
     return parser.parse_args(arguments)
 
@@ -61,9 +63,8 @@ def _chosen(edits: list[Edit], options: argparse.Namespace) -> list[Edit]:
     return edits
 
 
-def _judge_all(edits: list[Edit], jobs: int) -> Iterator[Result]:
+def _judge_all(edits: list[Edit], index: dict[str, list[str]], jobs: int) -> Iterator[Result]:
     """Results as they come. Each job has a copy of the tree of its own."""
-    index = index_rows()
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder, ThreadPoolExecutor(jobs) as pool:
         free: SimpleQueue[Workspace] = SimpleQueue()
         for number in range(jobs):

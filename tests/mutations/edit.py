@@ -1,4 +1,4 @@
-"""One edit: in which file, what is replaced by what, and the rows whose tests must fail with it.
+"""One edit: in which file, what is replaced by what, and the rows that it breaks: each must have a test that fails.
 
 The edits are data, in `edits/*.toml`:
 

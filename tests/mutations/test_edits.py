@@ -17,6 +17,9 @@ from sample.double import double
 
 @pytest.mark.spec("S0-01")
 def test_two(): assert double(2) == 4
+
+@pytest.mark.spec("S0-03")
+def test_zero(): assert double(0) == 0
 """
 
 
@@ -41,20 +44,22 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "row", "outcome", "detail"),
+    ("old", "new", "rows", "outcome", "detail"),
     [
-        ("2 *", "3 *", "S0-01", Outcome.NOTICED, "test_double.py::test_two"),
-        ("2 * number", "number * 2", "S0-01", Outcome.HIDDEN, "1 passed"),
-        ("2 *", "2 +* (", "S0-01", Outcome.VOID, "does not compile"),
-        ("4 *", "2 *", "S0-01", Outcome.VOID, "stands 0 times"),
-        ("2 *", "3 *", "S0-02", Outcome.VOID, "no test names its rows"),
+        ("2 *", "3 *", ("S0-01",), Outcome.NOTICED, "test_double.py::test_two"),
+        ("2 * number", "number * 2", ("S0-01",), Outcome.HIDDEN, "1 passed"),
+        ("2 *", "2 +* (", ("S0-01",), Outcome.VOID, "does not compile"),
+        ("4 *", "2 *", ("S0-01",), Outcome.VOID, "stands 0 times"),
+        ("2 *", "3 *", ("S0-02",), Outcome.VOID, "no test names S0-02"),
+        ("2 *", "3 *", ("S0-01", "S0-03"), Outcome.HIDDEN, "S0-03: 1 passed"),
+        ("2 *", "1 + 2 *", ("S0-01", "S0-03"), Outcome.NOTICED, "test_double.py::test_zero"),
     ],
 )
 def test_the_outcome_of_an_edit(
-    workspace: Workspace, old: str, new: str, row: str, outcome: Outcome, detail: str
+    workspace: Workspace, old: str, new: str, rows: tuple[str, ...], outcome: Outcome, detail: str
 ) -> None:
-    edit = Edit("example:1", (row,), "sample/double.py", old, new)
-    result = workspace.judge(edit, {"S0-01": ["test_double.py"]})
+    edit = Edit("example:1", rows, "sample/double.py", old, new)
+    result = workspace.judge(edit, {"S0-01": ["test_double.py"], "S0-03": ["test_double.py"]})
     assert (result.outcome, detail in result.detail) == (outcome, True), result
     assert (workspace.folder / "sample/double.py").read_text() == SOURCE
 

@@ -16,7 +16,7 @@ import attrs
 
 from tests.mutations.edit import ROOT, Edit, EditError
 
-SECONDS: Final = 600  # for the tests of one edit; one that hangs counts as noticed
+SECONDS: Final = 600  # for the tests of one row; one that hangs counts as noticed
 LEFT_OUT: Final = "not kafka"
 
 
@@ -40,9 +40,19 @@ class Result:
         return f"{self.edit.name:24} {' '.join(self.edit.rows):20} {self.outcome.value:12} {self.detail}"
 
 
-def index_rows() -> dict[str, list[str]]:
-    """The test files that name each row. One collection of the whole suite, without tests on a real Kafka."""
+def index_rows(collect: bool = True) -> dict[str, list[str]]:
+    """Return the test files that name each row, of the whole suite without tests on a real Kafka.
+
+    Without `collect`, return what the last collection wrote.
+    """
     path = ROOT / ".cache" / "spec-index.json"
+    if collect:
+        _collect(path)
+    index: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+    return index
+
+
+def _collect(path: Path) -> None:
     command = [
         sys.executable,
         "-m",
@@ -57,8 +67,6 @@ def index_rows() -> dict[str, list[str]]:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"the tests cannot be collected:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    index: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
-    return index
 
 
 class Workspace:
@@ -75,10 +83,10 @@ class Workspace:
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
 
     def judge(self, edit: Edit, index: dict[str, list[str]]) -> Result:
-        """Apply the edit, run the tests of its rows until one fails, and undo it."""
-        files = sorted({file for row in edit.rows for file in index.get(row, ())} | set(edit.tests))
-        if not files:
-            return Result(edit, Outcome.VOID, "no test names its rows")
+        """Apply the edit, run the tests of each of its rows until one fails, and undo it."""
+        files = {row: [*index.get(row, ()), *edit.tests] for row in edit.rows}
+        if untested := [row for row, named in files.items() if not named]:
+            return Result(edit, Outcome.VOID, f"no test names {' and '.join(untested)}")
         path = self.folder / edit.file
         before = path.read_text(encoding="utf-8")
         try:
@@ -86,11 +94,22 @@ class Workspace:
         except EditError as exc:
             return Result(edit, Outcome.VOID, str(exc))
         try:
-            return self._run(edit, files)
+            return self._judge_rows(edit, files)
         finally:
             path.write_text(before, encoding="utf-8")
 
-    def _run(self, edit: Edit, files: list[str]) -> Result:
+    def _judge_rows(self, edit: Edit, files: dict[str, list[str]]) -> Result:
+        """An edit is noticed when each of its rows has a test that fails."""
+        details = []
+        for row, named in files.items():
+            outcome, detail = self._run(row, named, whole=bool(edit.tests))
+            if outcome is not Outcome.NOTICED:
+                return Result(edit, outcome, f"{row}: {detail}")
+            details.append(detail)
+        return Result(edit, Outcome.NOTICED, " ".join(dict.fromkeys(details)))
+
+    def _run(self, row: str, files: list[str], *, whole: bool) -> tuple[Outcome, str]:
+        """Run the tests of a row until one fails; `whole`: those on a real Kafka, too."""
         command = [
             sys.executable,
             "-m",
@@ -102,7 +121,7 @@ class Workspace:
             "no:cacheprovider",
             *files,
         ]
-        command += ["--spec-rows", ",".join(edit.rows), *([] if edit.tests else ["-m", LEFT_OUT])]
+        command += ["--spec-rows", row, *([] if whole else ["-m", LEFT_OUT])]
         env = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
         process = subprocess.Popen(
             command,
@@ -118,8 +137,8 @@ class Workspace:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return Result(edit, Outcome.NOTICED, f"the tests did not end within {SECONDS} s")
-        return Result(edit, *_outcome(process.returncode, output))
+            return Outcome.NOTICED, f"the tests did not end within {SECONDS} s"
+        return _outcome(process.returncode, output)
 
 
 def _outcome(code: int, output: str) -> tuple[Outcome, str]:
