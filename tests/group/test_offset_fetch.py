@@ -29,7 +29,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.default_responses import topic_id
 from tests.group.offset_requests import F0, F1, P0, Asking, lookups, play, read
 from tests.group.scripted_group import GROUP, scripted
-from tests.network.helpers import until
+from tests.network.support import until
 from tests.scripted_broker import On
 
 
