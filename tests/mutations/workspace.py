@@ -61,8 +61,7 @@ def _collect(path: Path) -> None:
         "-q",
         "-m",
         LEFT_OUT,
-        "--spec-index",
-        str(path),
+        f"--spec-index={path}",  # one argument: pytest looks for conftest.py beside a path that exists
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
