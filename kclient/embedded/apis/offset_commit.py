@@ -174,7 +174,7 @@ def _group(context: RequestContext, request: OffsetCommitRequest) -> Coordinator
 def _new(
     context: RequestContext, request: OffsetCommitRequest, tp: TopicPartition, row: Row
 ) -> CommittedOffset:
-    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 each has one. C.4."""
+    """Version 1 may bring the time of the commit, 2 to 4 a retention time. Up to 2.0 every commit has one."""
     now, retention = context.state.clock.wall_ms(), request.retention_time_ms
     if retention < 0 and context.state.release < RETENTION_OF_GROUPS_SINCE:
         retention = context.state.settings.offsets_retention_minutes * 60_000
