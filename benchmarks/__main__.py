@@ -1,4 +1,4 @@
-"""What a consumer costs, in one run: a poll, a large group's plan, idle CPU, records a second beside others, memory.
+"""What a consumer costs, in one run: import, poll, a large plan, idle CPU, records a second beside others, memory.
 
     python -m benchmarks [--quick] [--only PART …] [--json FILE]
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import bench_assignors, bench_consume, bench_idle, bench_memory, bench_poll
+from benchmarks import bench_assignors, bench_consume, bench_idle, bench_import, bench_memory, bench_poll
 from benchmarks.report import Figure, show, write_json
 from localkafka import KafkaCluster
 
@@ -24,6 +24,7 @@ ON_KAFKA: dict[str, Callable[..., list[Figure]]] = {
     "memory": bench_memory.measure,
 }
 WITHOUT: dict[str, Callable[..., list[Figure]]] = {
+    "import": bench_import.measure,
     "poll": bench_poll.measure,
     "assignors": bench_assignors.measure,
 }

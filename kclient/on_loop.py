@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kclient.bridge import call_user
-from kclient.config import discard
-from kclient.consumer import AsyncConsumer, close
+from kclient.consumer import AsyncConsumer
 from kclient.consumer.async_consumer import CLOSE_SECONDS
-from kclient.consumer.core import ConsumerCore
-from kclient.consumer.delivered import DeliveredRecords
 from kclient.consumer.listener import RebalanceListener
-from kclient.fetch.delivery import DecodeTask
-from kclient.records.records import Records
+
+if TYPE_CHECKING:
+    from kclient.consumer.core import ConsumerCore
+    from kclient.consumer.delivered import DeliveredRecords
+    from kclient.fetch.delivery import DecodeTask
+    from kclient.records.records import Records
 
 Listeners = weakref.WeakKeyDictionary["LentListener", RebalanceListener]
 
@@ -81,12 +82,15 @@ class OnLoop(AsyncConsumer):
 
     def discard(self) -> None:
         """Close the user's objects, because the consumer cannot be created."""
+        from kclient.config import discard
+
         discard(self._core.config)
 
-    @property
-    def interceptors(self) -> tuple[Any, ...]:
-        """The user's interceptors."""
-        return self._core.config.interceptors
+    def coroutine_interceptors(self) -> list[str]:
+        """Return the names of the interceptors' methods that are coroutine functions."""
+        from kclient.consumer.interceptors import coroutine_methods
+
+        return coroutine_methods(self._core.config.interceptors)
 
     @property
     def delivered(self) -> DeliveredRecords:
@@ -103,9 +107,13 @@ class OnLoop(AsyncConsumer):
 
     async def end_subscription(self, *, clean: bool) -> None:
         """Unsubscribe. `clean` says whether the delivered records were processed."""
+        from kclient.consumer import close
+
         await close.unsubscribe(self._open(), clean=clean)
 
     async def abandon(self) -> None:
         """Close a Consumer that was garbage-collected."""
+        from kclient.consumer import close
+
         self.closed = True
         await close.abandon(self._core)

@@ -15,22 +15,16 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from kclient.bridge import LoopThread
-from kclient.config.settings import ConsumerSettings
-from kclient.consumer import interceptors
 from kclient.consumer.arguments import checked_listener
 from kclient.consumer.async_consumer import warn_unclosed
-from kclient.consumer.commits import CommitCallback
-from kclient.consumer.delivered import exception_since
-from kclient.consumer.explain import Explanation
 from kclient.consumer.listener import RebalanceListener, coroutine_methods
+from kclient.consumer.processing import exception_since
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
-from kclient.metrics import MetricValues
 from kclient.on_loop import LentListener, Listeners, OnLoop
-from kclient.records.records import Record, Records
 from kclient.runtime import Runtime
 from kclient.types import (
     Broker,
@@ -41,6 +35,13 @@ from kclient.types import (
     SubscriptionPattern,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from kclient.config.settings import ConsumerSettings
+    from kclient.consumer.commits import CommitCallback
+    from kclient.consumer.explain import Explanation
+    from kclient.metrics import MetricValues
+    from kclient.records.records import Record, Records
 
 T = TypeVar("T")
 
@@ -91,7 +92,7 @@ class Consumer:
             **settings,
         )
         try:
-            _refuse_coroutines("The interceptors'", interceptors.coroutine_methods(self._inner.interceptors))
+            _refuse_coroutines("The interceptors'", self._inner.coroutine_interceptors())
         except ConfigError:
             self._inner.discard()
             raise
@@ -414,7 +415,7 @@ class Consumer:
 
 
 class ThreadProcessing:
-    """Whether the thread that took the delivered records has processed them; see `kclient.consumer.delivered`."""
+    """Whether the thread that took the delivered records has processed them; see `kclient.consumer.processing`."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None

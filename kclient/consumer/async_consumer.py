@@ -2,6 +2,9 @@
 
 One task at a time is inside `poll` or an iteration; other tasks of the same loop may make the other calls meanwhile.
 The sync facade differs only in how user functions are called and where records are decoded (`_call_user`, `_decode`).
+
+Importing the class does not import its parts: ConsumerCore, and with it the protocol, is imported by the first consumer
+that is made. The imports inside the methods are the reason why `from kclient import Consumer` is quick.
 """
 
 from __future__ import annotations
@@ -16,12 +19,9 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack
 
 from kclient.change_signal import ChangeSignal
-from kclient.config import Config, discard, load
-from kclient.config.settings import ConsumerSettings
-from kclient.consumer import close, explain, offset_lookup
 from kclient.consumer.arguments import (
     check_leave,
     checked_listener,
@@ -33,18 +33,10 @@ from kclient.consumer.arguments import (
     compiled_pattern,
 )
 from kclient.consumer.callbacks import inside, is_inside
-from kclient.consumer.commits import CommitCallback
-from kclient.consumer.core import ConsumerCore
-from kclient.consumer.delivered import TaskProcessing, asking_task
-from kclient.consumer.explain import Explanation
 from kclient.consumer.listener import RebalanceListener
-from kclient.consumer.poll import Poll
+from kclient.consumer.processing import TaskProcessing, asking_task
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
-from kclient.fetch.delivery import DecodeTask
-from kclient.metrics import MetricValues
-from kclient.positions.state import EARLIEST, LATEST, ResetStrategy
-from kclient.records.records import Record, Records
 from kclient.runtime import Runtime, running_loop
 from kclient.timeouts import checked_timeout
 from kclient.types import (
@@ -56,6 +48,17 @@ from kclient.types import (
     SubscriptionPattern,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from kclient.config import Config
+    from kclient.config.settings import ConsumerSettings
+    from kclient.consumer.commits import CommitCallback
+    from kclient.consumer.core import ConsumerCore
+    from kclient.consumer.explain import Explanation
+    from kclient.fetch.delivery import DecodeTask
+    from kclient.metrics import MetricValues
+    from kclient.positions.state import ResetStrategy
+    from kclient.records.records import Record, Records
 
 ITERATION_POLL_SECONDS: Final = 1.0
 DECODE_SLICE_SECONDS: Final = 0.004
@@ -98,6 +101,8 @@ class AsyncConsumer:
         runtime: Runtime | None = None,
         **settings: Unpack[ConsumerSettings],
     ) -> None:
+        from kclient.config import discard, load
+
         checked_topics(topics)  # a mapping of settings here explains why settings are missing
         loaded = load(settings, config, properties)
         try:
@@ -109,6 +114,10 @@ class AsyncConsumer:
     def _set_up(
         self, config: Config, topics: tuple[str, ...], listener: RebalanceListener | None, runtime: Runtime
     ) -> None:
+        from kclient.consumer import close, explain, offset_lookup  # noqa: F401 – here, so that no call on a loop reads modules
+        from kclient.consumer.core import ConsumerCore
+        from kclient.consumer.poll import Poll
+
         self._core = ConsumerCore(config, runtime, self._call_user, self._decode)
         self._polls = Poll(self._core)
         self._processing = TaskProcessing()
@@ -169,6 +178,8 @@ class AsyncConsumer:
         next rebalance. No topics and no pattern is `unsubscribe()`. Raise ArgumentError for a blank name, UsageError
         after `assign` or for a SubscriptionPattern in a classic group, BrokerError (INVALID_GROUP_ID) without a group.
         """
+        from kclient.consumer import close
+
         core = self._open()
         checked_listener(listener)
         names = checked_topics(topics)
@@ -193,6 +204,8 @@ class AsyncConsumer:
 
         Partitions that stay keep their positions. Raise ArgumentError, and UsageError after `subscribe`.
         """
+        from kclient.consumer import close
+
         core = self._open()
         chosen = checked_partitions(partitions)
         if not chosen:
@@ -209,6 +222,8 @@ class AsyncConsumer:
 
         A subscription that the listener or another task makes meanwhile stays.
         """
+        from kclient.consumer import close
+
         await close.unsubscribe(self._open(), clean=not self._processing.raising())
 
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -354,10 +369,14 @@ class AsyncConsumer:
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """Seek to the first offset of these, or of all assigned partitions. Raise NotAssignedError."""
+        from kclient.positions.state import EARLIEST
+
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] = ()) -> None:
         """Seek to the end of these, or of all assigned partitions. Raise NotAssignedError."""
+        from kclient.positions.state import LATEST
+
         self._reset(partitions, LATEST)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -387,12 +406,16 @@ class AsyncConsumer:
         A time is in ms since 1970 (UTC), or a datetime with a time zone. Raise ArgumentError for others, and for
         numbers that look like seconds.
         """
+        from kclient.consumer import offset_lookup
+
         return await offset_lookup.offsets_for_times(self._open(), times, self._seconds(timeout))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Return the first offset of each partition."""
+        from kclient.consumer import offset_lookup
+
         return await offset_lookup.beginning_offsets(self._open(), partitions, self._seconds(timeout))
 
     async def end_offsets(
@@ -403,18 +426,26 @@ class AsyncConsumer:
         High watermark, or last stable offset with read_committed. With timeout 0 the dict is empty. The call waits
         for a partition that does not exist, and DeadlineError names it. Raise TopicAuthorizationError.
         """
+        from kclient.consumer import offset_lookup
+
         return await offset_lookup.end_offsets(self._open(), partitions, self._seconds(timeout))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
         """Return the partitions of a topic, none if it does not exist. Raise TopicAuthorizationError."""
+        from kclient.consumer import offset_lookup
+
         return await offset_lookup.partitions_for(self._open(), topic, self._seconds(timeout))
 
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
         """Return every topic that this client may see, with its partitions."""
+        from kclient.consumer import offset_lookup
+
         return await offset_lookup.list_topics(self._open(), self._seconds(timeout))
 
     async def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
         """Return the live brokers by id: host, port and rack."""
+        from kclient.consumer import offset_lookup
+
         return await offset_lookup.brokers(self._open(), self._seconds(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
@@ -436,6 +467,8 @@ class AsyncConsumer:
         and waits at most `timeout` seconds for the answers; with `ask=False` nothing is sent. A broker that does not
         answer is reported in the sentence, not raised.
         """
+        from kclient.consumer import explain
+
         core = self._open()
         return await explain.explain(core, ask=ask, timeout=checked_timeout(timeout))
 
@@ -509,6 +542,8 @@ class AsyncConsumer:
     # --- inside
 
     async def _close(self, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
+        from kclient.consumer import close
+
         timeout = checked_timeout(timeout)
         check_leave(leave)
         self.check_process()
@@ -632,6 +667,8 @@ def _abandon(loop: asyncio.AbstractEventLoop, core: ConsumerCore) -> None:
     """End the tasks of a consumer that was not closed. The garbage collector runs on any thread."""
 
     def begin() -> None:
+        from kclient.consumer import close
+
         task = loop.create_task(close.abandon(core), name="kclient end")
         _abandoned.add(task)
         task.add_done_callback(_abandoned.discard)

@@ -13,18 +13,18 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from kclient.change_signal import ChangeSignal
 from kclient.consumer.callbacks import inside, is_inside
 from kclient.errors import KclientError, ListenerError, WakeupError
 from kclient.log import get_logger
-from kclient.positions.state import PartitionState
 from kclient.text import format_partitions
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.consumer.core import ConsumerCore
+    from kclient.positions.state import PartitionState
 
 log = get_logger("kclient.group")
 
@@ -96,7 +96,7 @@ async def invoke_listener(
 
 
 Partitions = tuple[TopicPartition, ...]
-States = dict[TopicPartition, PartitionState | None]
+States: TypeAlias = "dict[TopicPartition, PartitionState | None]"
 
 
 class RebalanceListenerInvoker:

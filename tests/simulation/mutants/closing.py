@@ -12,7 +12,7 @@ from kclient.consumer import close
 from kclient.consumer.callbacks import CallbackQueue
 from kclient.consumer.commits import CommitManager
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.delivered import TaskProcessing, exception_since
+from kclient.consumer.processing import TaskProcessing, exception_since
 from kclient.consumer.tasks import CallTimeouts, closed_error
 from tests.simulation.mutants import closing_scripts, plans
 from tests.simulation.mutants.table import Patch, mutant
