@@ -9,7 +9,7 @@
     ├── ListenerError                   a rebalance listener raised
     ├── ConnectError (OSError)          .stage = dns | tcp | tls | sasl | versions | misrouted | metadata | advertised
     │   ├── NameResolutionError         dns
-    │   ├── PortClosedError             tcp: refused, no answer, reset
+    │   ├── PortClosedError             tcp: refused, no response, reset
     │   ├── OpenFilesLimitError         dns or tcp: no file descriptor is left
     │   ├── TlsError                    tls
     │   │   ├── CertificateError · HostnameMismatchError · PeerSpeaksTlsError · PeerDoesNotSpeakTlsError

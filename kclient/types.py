@@ -60,7 +60,7 @@ class OffsetAndMetadata:
 
 @attrs.frozen
 class OffsetAndTimestamp:
-    """An answer of `offsets_for_times`: the first offset whose timestamp (ms since 1970, UTC) is not earlier."""
+    """A response of `offsets_for_times`: the first offset whose timestamp (ms since 1970, UTC) is not earlier."""
 
     offset: int
     timestamp: int
@@ -88,7 +88,7 @@ class Broker:
 class PartitionInfo:
     """The metadata of a partition: broker ids of the leader (None: no leader now), the replicas, and those in sync.
 
-    `brokers` are those of the same answer, by id; the properties look the ids up there. Infos are equal whatever the
+    `brokers` are those of the same response, by id; the properties look the ids up there. Infos are equal whatever the
     addresses.
     """
 

@@ -464,7 +464,7 @@ class AsyncConsumer:
             · stuck on a record until a seek · the next poll raises what
 
         Changes nothing. Sends one Fetch for each partition that an open transaction holds back, to find its producer,
-        and waits at most `timeout` seconds for the answers; with `ask=False` nothing is sent. A broker that does not
+        and waits at most `timeout` seconds for the responses; with `ask=False` nothing is sent. A broker that does not
         answer is reported in the sentence, not raised.
         """
         from kclient.consumer import explain

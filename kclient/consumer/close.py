@@ -4,12 +4,12 @@
 
     1   other calls that wait raise ClosedError; wakeups end              no two tasks run the user's code; a wakeup
                                                                           would cut the commits below short
-    2   commits under way get their answers, connected yet or not;        the next commit must not overtake them
+    2   commits under way get their responses, connected yet or not;      the next commit must not overtake them
         fetch sessions are given back meanwhile
     3   automatic commit of the processed records (`delivered.py`)        as a member, before the partitions go
     4   callbacks and interceptors of all of these                        as a member, so that they may commit
     5   on_partitions_revoked or _lost                                    as a member, so that it may commit
-    6   commits of 4 and 5 get their answers                              as a member still
+    6   commits of 4 and 5 get their responses                            as a member still
     7   LeaveGroup                                                        soon: the others wait for the partitions
     8   callbacks and interceptors of 6; no commit_async any more         nothing would be left to answer it
     9   tasks, then connections                                           all of the above needed them
@@ -19,14 +19,14 @@
 
     1   callbacks that are due
     2   on_partitions_revoked or _lost
-    3   commits under way, the listener's included, get their answers
+    3   commits under way, the listener's included, get their responses
     4   LeaveGroup
     5   assignment and subscription are dropped
     6   callbacks of 3
 
 A step that fails does not stop the next one. The first error of the user's code is raised at the end; an error that a
 poll has stored and not raised comes first. Every step is bounded by the rest of the timeout, of which a part is
-reserved for LeaveGroup (`group.py`). A commit without an answer at the end of 2 or 6 fails with CommitFailedError
+reserved for LeaveGroup (`group.py`). A commit without a response at the end of 2 or 6 fails with CommitFailedError
 (closed), so that every callback runs.
 
 Commits are given up when every broker has refused connections for a second (`BrokersUnreachable`): such a cluster
@@ -152,7 +152,7 @@ async def _leave_group(
         core.delivered.half_processed = True
     until = before_leaving(deadline, core.runtime.now())
     give_up = BrokersUnreachable(core.cluster, core.runtime).for_good
-    # 2: answers to commits under way
+    # 2: responses to commits under way
     await group.commits.end(until, give_up)
     # 3: the automatic commit
     if running:
@@ -160,7 +160,7 @@ async def _leave_group(
     errors = [
         # 4: callbacks, while this is still a member
         await _all_callbacks(core, until),
-        # 5 to 7: the listener, the answers to its commits, LeaveGroup; then an on_partitions_lost that was deferred
+        # 5 to 7: the listener, the responses to its commits, LeaveGroup; then an on_partitions_lost that was deferred
         await _step(group.leave(CLOSING, core.runtime.now() + _left(core, deadline), leave), deadline),
         await _step(_run_all(core.rebalance_steps), deadline),
     ]

@@ -1,15 +1,15 @@
 """Commits in order: the user's, automatic ones, and the final one before partitions are revoked.
 
     commit               retried    is sent when
-    commit()             yes        all earlier commits are answered; later ones wait for its answer
+    commit()             yes        all earlier commits are answered; later ones wait for its response
     commit_async()       no         the previous commit was sent, since one connection keeps the order
     automatic            no         the previous commit was sent
     final automatic      yes        all earlier commits are answered; before a revocation and at close()
 
 While the coordinator is unknown, commits wait and are then sent in order. A commit that is given up does not change the
 order of the others. Callbacks run in the order of their commits, inside the user's next poll, commit, unsubscribe or
-close. close() gives every asynchronous commit an outcome: `end` waits for the answers, also if the consumer was not
-connected yet, and commits without an answer then fail with CommitFailedError (closed).
+close. close() gives every asynchronous commit an outcome: `end` waits for the responses, also if the consumer was not
+connected yet, and commits without a response then fail with CommitFailedError (closed).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Ready = Callable[[], Awaitable[None]]
 CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None]
 
 MAX_PENDING: Final = 10_000
-LOOK_SECONDS: Final = 0.1  # between two checks whether waiting for answers can still succeed
+LOOK_SECONDS: Final = 0.1  # between two checks whether waiting for responses can still succeed
 UNWIND_SECONDS: Final = (
     1.0  # for given-up commits that wait for one which another task cannot give up at once
 )
@@ -113,8 +113,8 @@ class CommitManager:
             raise closed_error()
         if len(self._pending) >= MAX_PENDING:
             raise CommitFailedError(
-                f"{MAX_PENDING} asynchronous commits wait for their answers already. The coordinator is out of reach, "
-                "or commits come faster than it answers. Use commit(), or commit less often.",
+                f"{MAX_PENDING} asynchronous commits wait for their responses already. The coordinator is out of "
+                "reach, or commits come faster than it answers. Use commit(), or commit less often.",
                 reason="backlog",
                 uncommitted=dict(offsets),
             )
@@ -124,23 +124,23 @@ class CommitManager:
         self._pending[task] = None
         task.add_done_callback(self._pending.pop)
 
-    async def wait_for_answers(self) -> None:
-        """Wait until every commit has its answer, and its callback is in the queue."""
+    async def wait_for_responses(self) -> None:
+        """Wait until every commit has its response, and its callback is in the queue."""
         if self._pending:
             await asyncio.wait(set(self._pending))
-        await self._queue.wait_for_answers()
+        await self._queue.wait_for_responses()
 
     async def end(self, until: float, give_up: GiveUp = never_give_up) -> None:
-        """Wait for the answers until `until` or `give_up()`. Asynchronous commits without an answer fail then."""
+        """Wait for the responses until `until` or `give_up()`. Asynchronous commits without a response fail then."""
         self._give_up = give_up
-        settled = asyncio.create_task(self.wait_for_answers())
+        settled = asyncio.create_task(self.wait_for_responses())
         why = ""
         try:
             while not (settled.done() or why):
                 left = until - self._runtime.now()
                 await asyncio.wait({settled}, timeout=max(0.0, min(LOOK_SECONDS, left)))
                 if left <= 0:
-                    why = "close() had no time left to wait for the coordinator's answer"
+                    why = "close() had no time left to wait for the coordinator's response"
                 elif give_up():
                     why = "no broker can be reached"
         finally:
@@ -264,7 +264,7 @@ class CommitManager:
         if not self._config.enable_auto_commit or not newest():
             return
         ticket = self._queue.enqueue()
-        refusals = ["no answer in time"]
+        refusals = ["no response in time"]
         try:
             async with asyncio.timeout(timeout):
                 await ticket.wait_for_earlier()
@@ -319,7 +319,7 @@ class CommitQueue:
         self._last = CommitTicket(loop.create_future(), loop.create_future(), self._last)
         return self._last
 
-    async def wait_for_answers(self) -> None:
+    async def wait_for_responses(self) -> None:
         """Wait until all commits that are in the queue now are finished."""
         if self._last is not None:
             await self._last.wait_finished()

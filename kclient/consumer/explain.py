@@ -148,7 +148,7 @@ def _lookup_state(core: ConsumerCore, tp: TopicPartition, state: PartitionState)
             return _leader_unknown(core, tp)
         in_flight, retry_at = state.request_in_flight, state.retry_at or 0.0
     if in_flight:
-        return "the answer is on its way"
+        return "the response is on its way"
     return f"backing off, asked again in {retry_at - now:.1f} s" if retry_at > now else "about to be asked"
 
 
@@ -218,7 +218,7 @@ def _at_the_end(
             f"{(high_watermark or 0) - position} offsets before the high watermark"
         )
     if high_watermark is not None and position >= high_watermark:
-        return f"at the end: position {position} is the high watermark of the last answer"
+        return f"at the end: position {position} is the high watermark of the last response"
     return None
 
 
@@ -241,7 +241,7 @@ def _being_fetched(
     if status.retry_at is not None:
         why = status.last_error
         if isinstance(why, int):
-            why = f"it answered {error(why).name} ({why})" if why else "its answer led nowhere"
+            why = f"it answered {error(why).name} ({why})" if why else "its response led nowhere"
         return f"backing off, {node} is asked again in {status.retry_at - now:.1f} s: {why}"
     if status.buffer_full:
         return (

@@ -2,7 +2,7 @@
 
 Leaving the group has two steps (`LeaveState`). The second follows even if the first is cut short.
 
-    REVOKING    in the user's call: no new assignment → the listener → its commits get their answers
+    REVOKING    in the user's call: no new assignment → the listener → its commits get their responses
     SENDING     in a background task: LeaveGroup, or the last heartbeat of KIP-848
 
 The user's call waits for LeaveGroup, unless it is cancelled. The next join waits for LeaveGroup too, so that the
@@ -306,7 +306,7 @@ class LeaveState(enum.Enum):
 class Leaving:
     """Leaves the group: REVOKING → SENDING → LEFT, once for each membership.
 
-    revoke()   REVOKING   rebalances end → on_partitions_revoked or _lost → commits get their answers
+    revoke()   REVOKING   rebalances end → on_partitions_revoked or _lost → commits get their responses
     send()     SENDING    LeaveGroup in the background; a cancelled REVOKING goes on here too
                LEFT       the task has ended; the next membership may join
     """
@@ -394,12 +394,12 @@ class Leaving:
             await self._core.tasks.stop(MEMBERSHIP)
 
     async def _wait_for_commits(self, deadline: float) -> None:
-        """Wait for the answers to commits that the listener started."""
+        """Wait for the responses to commits that the listener started."""
         try:
             async with asyncio.timeout_at(deadline):
-                await self._core.group.commits.wait_for_answers()
+                await self._core.group.commits.wait_for_responses()
         except TimeoutError:
-            commit_log.warning("asynchronous commits have no answer yet; leaving the group all the same")
+            commit_log.warning("asynchronous commits have no response yet; leaving the group all the same")
 
 
 def before_leaving(deadline: float, now: float) -> float:

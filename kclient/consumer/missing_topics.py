@@ -216,10 +216,10 @@ class MissingTopics:
     async def _known_topics(self) -> list[str]:
         timeout = self._config.request_timeout_ms / 1000
         try:
-            answer = await self._cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+            response = await self._cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
         except KclientError:
             return sorted(self._cluster.metadata.topics)  # the hint uses the topics that are known here
-        return sorted(topic.name for topic in answer.topics if topic.name and not topic.error_code)
+        return sorted(topic.name for topic in response.topics if topic.name and not topic.error_code)
 
 
 def _names(topics: list[str]) -> str:

@@ -48,18 +48,18 @@ async def partitions_for(core: ConsumerCore, topic: str, timeout: float) -> list
     (name,) = checked_topics([topic])
     async with core.timeouts.limit(timeout, f"the partitions of {name}"):
         await core.start()
-        answer = await core.cluster.describe_topics(
+        response = await core.cluster.describe_topics(
             [name], allow_auto_create=core.config.allow_auto_create_topics, timeout=timeout
         )
-    return _partitions(core, answer, checking=True).get(name, [])
+    return _partitions(core, response, checking=True).get(name, [])
 
 
 async def list_topics(core: ConsumerCore, timeout: float) -> dict[str, list[PartitionInfo]]:
     """Return every topic that this client may see, with its partitions."""
     async with core.timeouts.limit(timeout, "the list of topics"):
         await core.start()
-        answer = await core.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
-    return _partitions(core, answer, checking=False)
+        response = await core.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+    return _partitions(core, response, checking=False)
 
 
 async def brokers(core: ConsumerCore, timeout: float) -> dict[int, Broker]:
@@ -130,7 +130,7 @@ async def _ends(
 ) -> dict[TopicPartition, int]:
     chosen = checked_partitions(partitions)
     found = await _ask(core, dict.fromkeys(chosen, timestamp), timeout)
-    return {tp: answer.offset for tp in chosen if (answer := found.get(tp)) is not None}
+    return {tp: response.offset for tp in chosen if (response := found.get(tp)) is not None}
 
 
 async def _ask(
@@ -160,12 +160,12 @@ async def _ask_in_background(core: ConsumerCore, times: Mapping[TopicPartition, 
 
 
 def _partitions(
-    core: ConsumerCore, answer: MetadataResponse, *, checking: bool
+    core: ConsumerCore, response: MetadataResponse, *, checking: bool
 ) -> dict[str, list[PartitionInfo]]:
     """Return the partitions in a Metadata response, which the cluster metadata holds already with its brokers."""
     found: dict[str, list[PartitionInfo]] = {}
     named = dict(core.cluster.metadata.brokers)
-    for topic in answer.topics:
+    for topic in response.topics:
         if checking and topic.error_code in FATAL_FOR_A_TOPIC:
             raise broker_error(topic.error_code, f"Describing topic {topic.name}", topic=topic.name)
         if topic.name and not topic.error_code:
@@ -250,9 +250,9 @@ class ConsumerLag:
         """Request the ends once. Return whether every partition was answered."""
         cluster, wanted = self._core.cluster, self._asked
         found = await list_offsets_once(cluster, dict.fromkeys(wanted, LATEST_TIMESTAMP), self._isolation)
-        for partition, answer in found.items():
-            if answer is not None:
-                self._note(wanted[partition], answer.offset)
+        for partition, response in found.items():
+            if response is not None:
+                self._note(wanted[partition], response.offset)
         if len(found) < len(wanted):
             cluster.request_update("a partition whose end was asked for has no leader that answers")
         return len(found) == len(wanted)

@@ -185,7 +185,7 @@ class Authentication:
             self._succeed(self._plain(token))
             return b""
         try:
-            answer = self._scram.step(token)
+            response = self._scram.step(token)
         except ScramError:
             raise AuthenticationFailedError(
                 "Authentication failed during authentication due to invalid credentials with SASL mechanism "
@@ -193,7 +193,7 @@ class Authentication:
             ) from None
         if self._scram.done:
             self._succeed(self._scram.username)
-        return answer
+        return response
 
     def _plain(self, token: bytes) -> str:
         try:
@@ -234,7 +234,7 @@ def require_turn(context: RequestContext) -> None:
     """Raise ApiError during a SASL exchange for any request but its tokens."""
     connection = context.connection
     if connection.sasl is not None and context.api != "SaslAuthenticate":
-        connection.last_answer = True
+        connection.last_response = True
         raise ApiError(ILLEGAL_SASL_STATE)
 
 
@@ -246,14 +246,14 @@ def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
 
     async def token(frame: memoryview) -> bytes:
         try:
-            answer = authentication.step(bytes(frame))
+            response = authentication.step(bytes(frame))
         except AuthenticationFailedError as exc:
             raise ProtocolDecodeError(
                 f"not authenticated: {exc}"
             ) from None  # old clients get no error response
         if authentication.done:
             end(connection)
-        return answer
+        return response
 
     if raw:
         connection.raw, connection.smallest = token, 0

@@ -172,15 +172,15 @@ class EmbeddedBroker:
         for observer in self.state.observers:
             observer.requested(context)
         rules = self.state.faults.take(context)
-        answer = await self._answer(context, rules)
+        response = await self._answer(context, rules)
         throttled = max((rule.throttle_ms for rule in rules), default=0) / 1000
         if throttled > 0 and self.state.release < ANSWERS_BEFORE_THROTTLING:
             await self.state.clock.sleep(throttled)
         await self._while_paused()
         for observer in self.state.observers:
-            observer.answered(context, answer)
-        if answer is not None:
-            self._send(context, answer, rules)
+            observer.answered(context, response)
+        if response is not None:
+            self._send(context, response, rules)
         elif any(rule.cut is not None for rule in rules):
             connection.abort()
         if throttled > 0 and self.state.release >= ANSWERS_BEFORE_THROTTLING:
@@ -222,7 +222,7 @@ class EmbeddedBroker:
     async def _answer(self, context: RequestContext, rules: list[Rule]) -> Message | None:
         """Return the response of the API's module after all fault rules; None if nothing is sent."""
         module = apis.module(context.api)
-        answer: Message | None = None
+        response: Message | None = None
         for rule in rules:
             if rule.delay:
                 await self.state.clock.sleep(rule.delay)
@@ -234,23 +234,23 @@ class EmbeddedBroker:
             if refused is not None:
                 raise ApiError(refused)
             auth.require_turn(context)
-            answer = await module.handle(context, context.message)
+            response = await module.handle(context, context.message)
         except ApiError as exc:
-            answer = module.error_response(context, context.message, exc)
+            response = module.error_response(context, context.message, exc)
         for rule in rules:
-            if rule.edit is not None and answer is not None:
-                answer = rule.edit(context.message, answer)
-            if rule.throttle_ms and hasattr(answer, "throttle_time_ms"):
-                setattr(answer, "throttle_time_ms", rule.throttle_ms)  # noqa: B010 – most answers have it, not all
-        return None if any(rule.silent for rule in rules) else answer
+            if rule.edit is not None and response is not None:
+                response = rule.edit(context.message, response)
+            if rule.throttle_ms and hasattr(response, "throttle_time_ms"):
+                setattr(response, "throttle_time_ms", rule.throttle_ms)  # noqa: B010 – most responses have it, not all
+        return None if any(rule.silent for rule in rules) else response
 
-    def _send(self, context: RequestContext, answer: Message, rules: list[Rule]) -> None:
-        key = answer.API_KEY or 0
+    def _send(self, context: RequestContext, response: Message, rules: list[Rule]) -> None:
+        key = response.API_KEY or 0
         header = write_message(
             ResponseHeader(correlation_id=context.correlation_id),
             response_header_version(key, context.version),
         )
-        parts = [*header, *write_message(answer, context.version)]
+        parts = [*header, *write_message(response, context.version)]
         cut = next((rule.cut for rule in rules if rule.cut is not None), None)
         if cut is None:
             context.connection.send(parts)

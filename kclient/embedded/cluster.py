@@ -190,7 +190,7 @@ class EmbeddedCluster(
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """The newest requests that came in whole, oldest first, with their answers, decoded; also after the end."""
+        """The newest requests that came in whole, oldest first, with their responses, decoded; also after the end."""
         return (
             self._requests.entries()
             if self._cluster_loop is None

@@ -108,7 +108,7 @@ class ServerConnection(FrameProtocol):
         self.renewed_at: float | None = None  # when it last re-authenticated
         self.session_ends: float | None = None  # in the cluster's time
         self.sasl: Authentication | None = None  # the SASL exchange in progress
-        self.last_answer = False  # close the connection after the next response
+        self.last_response = False  # close the connection after the next response
         self._frames: deque[memoryview] = deque()
         self._more = ChangeSignal()
         self._task: asyncio.Task[None] | None = None
@@ -222,7 +222,7 @@ class ServerConnection(FrameProtocol):
         except ProtocolDecodeError as exc:
             logger.info("broker %d: %s: closed: %s", self.broker.node_id, self.client_address, exc)
             self.abort()
-        if self.last_answer and self._transport is not None:
+        if self.last_response and self._transport is not None:
             self._frames.clear()
             self._transport.close()
         while self.connected and not self.writable:

@@ -16,7 +16,7 @@ from kclient.protocol.message import Message
 if TYPE_CHECKING:
     from kclient.embedded.request_context import RequestContext
 
-Edit = Callable[[Any, Any], Message]  # request, answer → the answer to send
+Edit = Callable[[Any, Any], Message]  # request, response → the response to send
 
 
 @attrs.define(eq=False)
@@ -32,7 +32,7 @@ class Rule:
     error: int | None = None  # answer with this error code, unhandled
     ignore: bool = False  # never handle it, never answer
     silent: bool = False  # handle it, never answer
-    cut: int | None = None  # send this many bytes of the answer, then reset the connection
+    cut: int | None = None  # send this many bytes of the response, then reset the connection
     throttle_ms: int = 0  # throttle time of the response; the connection is not read meanwhile
     edit: Edit | None = None
 

@@ -1,6 +1,6 @@
 """Fetch sessions of one broker (KIP-227): it caches the partitions of a client, and only sends changes.
 
-    request            session id, epoch   what it does                                     answer
+    request            session id, epoch   what it does                                     response
     full               any, 0              ends that session, opens a new one if a slot is free   every partition
     last               any, −1             ends that session                                every partition asked for
     incremental        id, n               alters the session, counts on to n + 1           partitions with news

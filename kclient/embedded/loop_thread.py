@@ -100,8 +100,8 @@ class ClusterLoop:
         if not wait([call], CALL_SECONDS).done:
             call.cancel()
             raise DeadlineError(
-                f"The embedded cluster did not come back within {CALL_SECONDS:g} s; an observer or an edit of an "
-                "answer runs on its loop and must not wait.",
+                f"The embedded cluster did not come back within {CALL_SECONDS:g} s; an observer or an edit of a "
+                "response runs on its loop and must not wait.",
                 waiting_for="the cluster's loop",
                 timeout=CALL_SECONDS,
             )

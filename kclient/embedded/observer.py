@@ -25,8 +25,8 @@ class Observer:
     def requested(self, context: RequestContext) -> None:
         """A request came in whole."""
 
-    def answered(self, context: RequestContext, answer: Message | None) -> None:
-        """It was handled; None where no answer is sent."""
+    def answered(self, context: RequestContext, response: Message | None) -> None:
+        """It was handled; None where no response is sent."""
 
     def appended(self, partition: Partition, batch: Batch) -> None:
         """A batch, control batches included, is in the log with its final offsets."""
@@ -78,7 +78,7 @@ WITH_RECORDS: Final = {
 
 @attrs.define(eq=False)
 class LoggedRequest:
-    """A request and its answer, None while it is parked and where none is sent.
+    """A request and its response, None while it is parked and where none is sent.
 
     `api` is the request's name without "Request", `node` the broker, `connection` the number of the connection (the
     first is 1), `at` seconds of the cluster's clock.
@@ -91,7 +91,7 @@ class LoggedRequest:
     connection: int
     request: Any
     at: float
-    answer: Any = None
+    response: Any = None
 
     def __str__(self) -> str:
         asked = f"{self.at:.3f} {self.api} v{self.version} to broker {self.node}"
@@ -129,21 +129,21 @@ class RequestLog(Observer):
         self._bytes += _weight(entry.request)
         self._bound()
 
-    def answered(self, context: RequestContext, answer: Message | None) -> None:
+    def answered(self, context: RequestContext, response: Message | None) -> None:
         entry = self._kept.get(context)
         if entry is not None:
-            entry.answer = answer
-            self._bytes += _weight(answer)
+            entry.response = response
+            self._bytes += _weight(response)
             self._bound()
 
     def _bound(self) -> None:
         while len(self._kept) > KEPT or (self._bytes > KEPT_BYTES and len(self._kept) > 1):
             oldest = self._kept.pop(next(iter(self._kept)))
-            self._bytes -= _weight(oldest.request) + _weight(oldest.answer)
+            self._bytes -= _weight(oldest.request) + _weight(oldest.response)
 
 
 def _weight(message: Any) -> int:
-    """The bytes of the records of a produce request or a fetch answer; all else is small."""
+    """The bytes of the records of a produce request or a fetch response; all else is small."""
     if message is None or message.NAME not in WITH_RECORDS:
         return 0
     topics, partitions = WITH_RECORDS[message.NAME]

@@ -150,8 +150,8 @@ class RemoteCluster:
         wanted = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=replicas, configs=configs
         )
-        answer = cast(CreateTopicsResponse, await self._control(CreateTopicsRequest(topics=[wanted])))
-        result = answer.topics[0]
+        response = cast(CreateTopicsResponse, await self._control(CreateTopicsRequest(topics=[wanted])))
+        result = response.topics[0]
         if result.error_code != NONE:
             raise broker_error(
                 result.error_code, f"Making topic {name!r}", topic=name, message=result.error_message
@@ -165,9 +165,9 @@ class RemoteCluster:
         request = DeleteTopicsRequest(
             topics=[DeleteTopicState(name=name)], topic_names=[name], timeout_ms=10_000
         )
-        answer = cast(DeleteTopicsResponse, await self._control(request))
+        response = cast(DeleteTopicsResponse, await self._control(request))
         del self._made[name]
-        if (code := answer.responses[0].error_code) != NONE:
+        if (code := response.responses[0].error_code) != NONE:
             raise broker_error(code, f"Deleting topic {name!r}", topic=name)
 
     async def _control(self, request: Message) -> Message:
@@ -217,8 +217,8 @@ class RemoteCluster:
         topic_id = metadata.topic_id(tp.topic) or ZERO_UUID
         topic = TopicProduceData(name=tp.topic, topic_id=topic_id, partition_data=[data])
         request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-        answer = cast(ProduceResponse, await self.connected.request(leader, request))
-        result = answer.responses[0].partition_responses[0]
+        response = cast(ProduceResponse, await self.connected.request(leader, request))
+        result = response.responses[0].partition_responses[0]
         if result.error_code != NONE:
             raise broker_error(result.error_code, doing, topic=tp.topic, message=result.error_message)
         return result.base_offset

@@ -27,7 +27,7 @@ from kclient.config import Config
 from kclient.errors import CorruptDataError
 from kclient.generated.fetch_response import AbortedTransaction
 from kclient.log import get_logger
-from kclient.metrics.fetching import AnswerSizes
+from kclient.metrics.fetching import ResponseSizes
 from kclient.records.batch import MAGIC_POSITION, MIN_MESSAGE_BYTES, SIZE_PREFIX_BYTES, read_batches
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.undecodable import undecodable
@@ -48,7 +48,7 @@ class ResponseMemory:
     """Memory of one response. `users`: buffered entries that share it; it is freed with the last one."""
 
     size_bytes: int
-    sizes: AnswerSizes | None = None
+    sizes: ResponseSizes | None = None
     users: int = 0
 
 

@@ -249,7 +249,7 @@ class Fetcher:
         except KclientError as exc:
             self._request_failed(node, exc)
             return
-        self._metrics.answered(sent, response.throttle_time_ms)
+        self._metrics.responded(sent, response.throttle_time_ms)
         if self._responses.handle(node.node_id, node.session, response):
             node.backoff.reset()
         else:

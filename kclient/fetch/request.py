@@ -180,8 +180,8 @@ async def _close_session(cluster: Cluster, node: NodeFetchState, config: Config)
     if data is None:
         return
     request = build_request(data, config.fetch_max_bytes, config)
-    # The broker answers a connection in order: after a Fetch in flight the answer could take fetch_max_wait_ms, so the
-    # request goes over a connection of its own then.
+    # The broker answers a connection in order: after a Fetch in flight the response could take fetch_max_wait_ms, so
+    # the request goes over a connection of its own then.
     try:
         await cluster.request(node.node_id, request, purpose="last fetch" if in_flight else "")
     except KclientError as exc:

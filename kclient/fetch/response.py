@@ -3,7 +3,7 @@
     per partition                action
     no error                     high watermark and log start into the partition's state, data into the buffer,
                                  a preferred read replica is noted (KIP-392); a diverging epoch means that the log was
-                                 truncated, handled like the same answer to OffsetForLeaderEpoch (KIP-595)
+                                 truncated, handled like the same response to OffsetForLeaderEpoch (KIP-595)
     6 9 56 74 78 3 100 103       request metadata (6 and 74 may name the new leader, KIP-951), back off, retry
     75, −1                       back off, retry; −1 is logged
     1 from a follower            retry at the leader: a follower may lag or have deleted other segments
@@ -171,12 +171,12 @@ class FetchResponseHandler:
 
     def handle(self, node_id: int, session: FetchSession, response: FetchResponse) -> bool:
         """Handle a response. Return False if it is of no use as a whole, so that the node needs a backoff."""
-        if self._runtime.buggify("an answer to Fetch is lost, and the session with it"):
+        if self._runtime.buggify("a response to Fetch is lost, and the session with it"):
             return False
         rows = list(session.rows(response))
         if not session.handle_response(response, rows):
             return self._handle_unusable(node_id, response)
-        sizes = self._metrics.answer()
+        sizes = self._metrics.response()
         frame = ResponseMemory(
             sum(len(partition.records) for _, partition in rows if partition.records), sizes
         )
@@ -209,7 +209,7 @@ class FetchResponseHandler:
         else:
             logger.warning("Node %d answered a Fetch with other partitions than were asked for", node_id)
         if code not in SESSION_LOST:
-            self._cluster.request_update("a Fetch answer was of no use", reset_backoff=False)
+            self._cluster.request_update("a Fetch response was of no use", reset_backoff=False)
         return False
 
     def _handle_partition(

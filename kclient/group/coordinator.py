@@ -10,11 +10,11 @@ heartbeat.
 version (one group, then several; topic names, then topic ids), and the versions that the broker offers decide which
 shape `send_first_supported` sends.
 
-`request_until_answered` repeats a request until the answer is final:
+`request_until_answered` repeats a request until the response is final:
 
     code      15, 16             the coordinator has moved: look it up, send again
     code      14, retriable      send again after a backoff
-    anything else                return the answer; its meaning is up to the caller
+    anything else                return the response; its meaning is up to the caller
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kclient.types import Broker
 
 logger = get_logger("kclient.coordinator")
 
-Answer = TypeVar("Answer", bound=Message)
+Response = TypeVar("Response", bound=Message)
 Result = TypeVar("Result")
 
 
@@ -90,11 +90,11 @@ def _with_missing_feature(missing: str, exc: VersionError) -> VersionError:
     )
 
 
-def expect(kind: type[Answer], answer: Message) -> Answer:
-    """Return the answer as a `kind`. Raises InternalError for any other class."""
-    if not isinstance(answer, kind):
-        raise InternalError(f"The network answered {kind.__name__} with {type(answer).__name__}.")
-    return answer
+def expect(kind: type[Response], response: Message) -> Response:
+    """Return the response as a `kind`. Raises InternalError for any other class."""
+    if not isinstance(response, kind):
+        raise InternalError(f"The network answered {kind.__name__} with {type(response).__name__}.")
+    return response
 
 
 MOVED: Final = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)  # look the coordinator up again
@@ -174,7 +174,7 @@ class Coordinator:
     def mark_unknown(self, reason: str, node_id: int | None = None) -> None:
         """Mark the coordinator unknown, so that the next request is preceded by a lookup.
 
-        With `node_id`, only if that broker is still the known coordinator: an answer may be older than the last lookup.
+        With `node_id`, only if that broker is still the known coordinator: a response may be older than the lookup.
         """
         if self.node_id is None or node_id not in (None, self.node_id):
             return
@@ -185,11 +185,11 @@ class Coordinator:
 
     async def request(
         self,
-        answer: type[Answer],
+        response_type: type[Response],
         *forms: VersionedRequest,
         timeout: float | None = None,
         purpose: str = PURPOSE,
-    ) -> Answer:
+    ) -> Response:
         """Send the first form that the coordinator supports; the keywords are those of `Cluster.request`.
 
         A lost connection makes the coordinator unknown and raises ConnectError (retriable). While it is unknown,
@@ -215,7 +215,7 @@ class Coordinator:
             self._connection_lost(exc, node_id)
             raise
         self._confirm(node_id)
-        return expect(answer, message)
+        return expect(response_type, message)
 
     async def close(self) -> None:
         """Cancel a running lookup."""
@@ -268,12 +268,12 @@ class Coordinator:
         found: FindCoordinatorResponse | FoundCoordinator = response
         if version >= KEYS_SINCE:
             if not response.coordinators:
-                raise self._error(codes.UNKNOWN_SERVER_ERROR, "the answer names no coordinator")
+                raise self._error(codes.UNKNOWN_SERVER_ERROR, "the response names no coordinator")
             found = response.coordinators[0]
         if found.error_code != codes.NONE:
             raise self._error(found.error_code, found.error_message)
         if not is_usable(Broker(found.node_id, found.host, found.port)):
-            nowhere = f"the answer names broker {found.node_id} at {found.host}:{found.port}"
+            nowhere = f"the response names broker {found.node_id} at {found.host}:{found.port}"
             raise self._error(codes.COORDINATOR_NOT_AVAILABLE, nowhere)
         self.cluster.learn_broker(found.node_id, found.host, found.port)
         return found.node_id
@@ -289,13 +289,13 @@ class Coordinator:
 
 async def request_until_answered(
     coordinator: Coordinator,
-    kind: type[Answer],
+    kind: type[Response],
     *forms: VersionedRequest,
-    code_of: Callable[[Answer], int],
+    code_of: Callable[[Response], int],
     config: Config,
     runtime: Runtime,
-) -> Answer:
-    """Return the first answer whose code is not retriable. The caller sets the timeout.
+) -> Response:
+    """Return the first response whose code is not retriable. The caller sets the timeout.
 
     Raises what `Coordinator.ensure` raises, and VersionError where the coordinator has no version for any form.
     """
@@ -303,15 +303,15 @@ async def request_until_answered(
     while True:
         try:
             await coordinator.ensure()
-            answer = await coordinator.request(kind, *forms)
+            response = await coordinator.request(kind, *forms)
         except KclientError as exc:
             if not exc.retriable:
                 raise
             logger.debug("group %s: %s not answered yet: %s", coordinator.group_id, kind.NAME, exc.text)
         else:
-            code = codes.error(code_of(answer))
+            code = codes.error(code_of(response))
             if not code.retriable:
-                return answer
+                return response
             if code.code in MOVED:
                 coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
         await asyncio.sleep(backoff.next())

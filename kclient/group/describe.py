@@ -103,16 +103,16 @@ async def _describe_consumer_group(
     form = VersionedRequest(ConsumerGroupDescribeRequest(group_ids=[coordinator.group_id]))
     kind = ConsumerGroupDescribeResponse
     try:
-        answer = await request_until_answered(
+        response = await request_until_answered(
             coordinator, kind, form, code_of=_code, config=config, runtime=runtime
         )
     except VersionError as exc:
         if exc.api == "ApiVersions":  # the peer is not a Kafka broker
             raise
         return None
-    if _code(answer) in NOT_A_CONSUMER_GROUP:
+    if _code(response) in NOT_A_CONSUMER_GROUP:
         return None
-    group = answer.groups[0]
+    group = response.groups[0]
     _require_none(group.error_code, group.error_message, coordinator.group_id)
     return _of_consumers(group, await coordinator.ensure())
 
@@ -123,18 +123,18 @@ async def _describe_classic_group(
     """Return a classic or simple group, None if there is none."""
     form = VersionedRequest(DescribeGroupsRequest(groups=[coordinator.group_id]))
     kind = DescribeGroupsResponse
-    answer = await request_until_answered(
+    response = await request_until_answered(
         coordinator, kind, form, code_of=_code, config=config, runtime=runtime
     )
-    if _code(answer) == codes.GROUP_ID_NOT_FOUND:
+    if _code(response) == codes.GROUP_ID_NOT_FOUND:
         return None
-    group = answer.groups[0]
+    group = response.groups[0]
     _require_none(group.error_code, group.error_message, coordinator.group_id)
     return None if group.group_state == DEAD else _classic(group, await coordinator.ensure())
 
 
-def _code(answer: ConsumerGroupDescribeResponse | DescribeGroupsResponse) -> int:
-    return answer.groups[0].error_code if answer.groups else codes.GROUP_ID_NOT_FOUND
+def _code(response: ConsumerGroupDescribeResponse | DescribeGroupsResponse) -> int:
+    return response.groups[0].error_code if response.groups else codes.GROUP_ID_NOT_FOUND
 
 
 def _require_none(code: int, message: str | None, group_id: str) -> None:
@@ -216,7 +216,7 @@ async def list_groups(cluster: Cluster, config: Config, runtime: Runtime) -> lis
 
 
 async def _list_groups_of_broker(cluster: Cluster, node_id: int) -> list[ListedGroup]:
-    answer = expect(ListGroupsResponse, await cluster.request(node_id, ListGroupsRequest()))
-    if answer.error_code != codes.NONE:
-        raise broker_error(answer.error_code, f"Listing the groups of broker {node_id}")
-    return answer.groups
+    response = expect(ListGroupsResponse, await cluster.request(node_id, ListGroupsRequest()))
+    if response.error_code != codes.NONE:
+        raise broker_error(response.error_code, f"Listing the groups of broker {node_id}")
+    return response.groups

@@ -61,7 +61,7 @@ class Identity:
 
     With `by_epoch` the generation id is a member epoch, which grows while the member keeps its partitions. `joined`
     counts the memberships under this member id: a commit that was requested in one is not sent in the next.
-    `epochs_received` counts the answers to heartbeats, each of which carries the newest epoch; it is not compared.
+    `epochs_received` counts the responses to heartbeats, each of which carries the newest epoch; it is not compared.
     """
 
     generation_id: int = NO_GENERATION_ID
@@ -72,7 +72,7 @@ class Identity:
     epochs_received: int = attrs.field(default=0, eq=False)
 
     def newer_than(self, stale: Identity) -> bool:
-        """Whether a heartbeat answer has brought the newest epoch since `stale`; it may be the same epoch."""
+        """Whether a heartbeat response has brought the newest epoch since `stale`; it may be the same epoch."""
         return self != stale or self.epochs_received > stale.epochs_received
 
     def continues(self, before: Identity) -> bool:

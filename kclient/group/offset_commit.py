@@ -11,7 +11,7 @@
     113                        STALE_EPOCH        raise, for a member with an epoch (KIP-848)
     anything else              RAISE
 
-A partition without an answer is retried. The first partition with a code that raises ends the commit; UNAUTHORIZED is
+A partition without a response is retried. The first partition with a code that raises ends the commit; UNAUTHORIZED is
 raised after all other partitions are read.
 
 `OffsetCommitter.commit` retries with a backoff until every offset is stored; the caller sets the timeout. Each attempt
@@ -59,7 +59,7 @@ logger = get_logger("kclient.commit")
 
 
 def describe_failures(again: Mapping[TopicPartition, int], left: Iterable[TopicPartition]) -> str:
-    """Return the codes of `again` with their partitions, and the partitions of `left` without an answer."""
+    """Return the codes of `again` with their partitions, and the partitions of `left` without a response."""
     by_code: dict[int | None, list[TopicPartition]] = {}
     for partition in (*again, *(tp for tp in left if tp not in again)):
         by_code.setdefault(again.get(partition), []).append(partition)
@@ -114,7 +114,7 @@ RETRIED: Final = (CommitAction.RETRY, CommitAction.UPDATE_METADATA, CommitAction
 
 @attrs.define
 class OffsetCommitResult:
-    """The decoded answer: `left` was not stored. At most one of the last four fields is set.
+    """The decoded response: `left` was not stored. At most one of the last four fields is set.
 
     `again` has the codes of the partitions to retry; a partition of `left` without a code was not answered.
     """
@@ -178,7 +178,7 @@ class OffsetCommitAttempt:
         )
 
     def read(self, response: OffsetCommitResponse) -> OffsetCommitResult:
-        """Decode the answer, partition by partition in its order."""
+        """Decode the response, partition by partition in its order."""
         result = OffsetCommitResult(left=dict(self.offsets))
         unauthorized: list[str] = []
         for partition, code in self._codes(response):
@@ -207,7 +207,7 @@ class OffsetCommitAttempt:
         return f"Committing offsets of group {self.group_id}"
 
     def _codes(self, response: OffsetCommitResponse) -> Sequence[tuple[TopicPartition, int]]:
-        """Return the error code of every partition in the answer that is in the request."""
+        """Return the error code of every partition in the response that is in the request."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
         answered = [
             (TopicPartition(names.get(topic.topic_id, topic.name), entry.partition_index), entry.error_code)
@@ -273,15 +273,15 @@ class OffsetResult(Protocol):
     error: KclientError | None
 
 
-def follow_up(coordinator: Coordinator, answer: OffsetResult) -> None:
+def follow_up(coordinator: Coordinator, response: OffsetResult) -> None:
     """Mark the coordinator unknown or request metadata as a result requires, then raise its error if it has one."""
-    if answer.coordinator_moved is not None:
-        code = error_code(answer.coordinator_moved)
+    if response.coordinator_moved is not None:
+        code = error_code(response.coordinator_moved)
         coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
-    if answer.stale_topics:
+    if response.stale_topics:
         coordinator.cluster.request_update("the coordinator does not know a topic", reset_backoff=False)
-    if answer.error is not None:
-        raise answer.error
+    if response.error is not None:
+        raise response.error
 
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
@@ -442,7 +442,7 @@ class OffsetCommitter:
         return offsets
 
     async def _wait_for_newer_epoch(self, stale: Identity) -> None:
-        """Wait for a heartbeat answer: the coordinator has a newer epoch, in an answer in flight or in the next one."""
+        """Wait for a heartbeat response with the newer epoch: it is in flight, or follows the next heartbeat."""
         backoff = Backoff.for_retries(self._config, self._runtime)
         while True:
             await asyncio.sleep(backoff.next())
@@ -487,7 +487,7 @@ class OffsetCommitter:
     async def _send(
         self, pending: PendingCommit, origin: CommitOrigin, before_send: BeforeSend | None
     ) -> OffsetCommitResult:
-        """Send one OffsetCommit and return the decoded answer. Raises the errors that it holds."""
+        """Send one OffsetCommit and return the decoded response. Raises the errors that it holds."""
         coordinator = self._coordinator
         await (coordinator.lookup() if before_send is None else self._connect(before_send))
         # The lookup takes time: the membership may have ended, or given partitions up, meanwhile.
@@ -541,13 +541,13 @@ class OffsetCommitter:
         if not names:
             return {}
         try:
-            answer = await self._coordinator.cluster.describe_topics(
+            response = await self._coordinator.cluster.describe_topics(
                 names, allow_auto_create=False, timeout=self._config.request_timeout_ms / 1000
             )
         except KclientError as exc:
             logger.debug("the partitions of %s are not known: %s", format_names(names), exc)
             return {}
-        found = (one for one in answer.topics if one.partitions and not one.error_code)
+        found = (one for one in response.topics if one.partitions and not one.error_code)
         return {one.name: len(one.partitions) for one in found if one.name}
 
     def _identity_since(self, origin: CommitOrigin, offsets: Offsets) -> Identity:

@@ -8,12 +8,12 @@
     partition  0, offset ≥ 0           return the committed offset, also if it is 0
     partition  0, offset < 0           nothing is committed
     partition  88                      retry: a transaction has not completed (KIP-447)
-    partition  100, or no answer       retry
+    partition  100, or no response     retry
     partition  3                       raise: the topic does not exist
     partition  29                      raise, with all topics that the client is not authorized for
     partition  anything else           raise
 
-Only an answer means "nothing is committed"; a failure or a missing partition never does.
+Only a response means "nothing is committed"; a failure or a missing partition never does.
 
 `CommittedOffsets.fetch` retries with a backoff until every partition is answered; the caller sets the timeout. A member
 with an epoch (KIP-848) sends its newest one; after STALE_MEMBER_EPOCH it waits for the next.
@@ -71,7 +71,7 @@ FetchedPartition = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 @attrs.define
 class OffsetFetchResult:
-    """The decoded answer: `left` must be requested again, unless `error` is set; `again` has their error codes."""
+    """The decoded response: `left` must be requested again, unless `error` is set; `again` has their error codes."""
 
     found: Committed
     left: list[TopicPartition]
@@ -132,32 +132,32 @@ class OffsetFetchAttempt:
         return stable if only_stable else (*stable, unstable)
 
     def read(self, response: OffsetFetchResponse) -> OffsetFetchResult:
-        """Decode the answer: the group's error code first, then the partitions."""
-        answer = OffsetFetchResult(found={}, left=list(self.partitions))
+        """Decode the response: the group's error code first, then the partitions."""
+        result = OffsetFetchResult(found={}, left=list(self.partitions))
         code = self._group_code(response)
         if code != codes.NONE:
-            self._refuse_group(answer, code)
-            return answer
+            self._refuse_group(result, code)
+            return result
         unauthorized: list[str] = []
         for partition, entry in self._entries(response):
             if entry.error_code == codes.NONE:
-                answer.found[partition] = committed_offset(entry)
+                result.found[partition] = committed_offset(entry)
             elif entry.error_code == codes.TOPIC_AUTHORIZATION_FAILED:
                 unauthorized.append(partition.topic)
             elif entry.error_code == codes.UNSTABLE_OFFSET_COMMIT:
-                answer.again[partition] = entry.error_code
+                result.again[partition] = entry.error_code
             elif entry.error_code in self._not_known_yet:
-                answer.again[partition] = entry.error_code
-                answer.stale_topics = True
+                result.again[partition] = entry.error_code
+                result.stale_topics = True
             else:
-                answer.error = self._refused(partition, entry.error_code)
-                return answer
-        answer.left = [partition for partition in self.partitions if partition not in answer.found]
+                result.error = self._refused(partition, entry.error_code)
+                return result
+        result.left = [partition for partition in self.partitions if partition not in result.found]
         if unauthorized:
-            answer.error = broker_error(
+            result.error = broker_error(
                 codes.TOPIC_AUTHORIZATION_FAILED, self._doing, topics=dict.fromkeys(unauthorized)
             )
-        return answer
+        return result
 
     def stale(self) -> KclientError:
         """Return the error for STALE_MEMBER_EPOCH after the membership has ended."""
@@ -184,17 +184,17 @@ class OffsetFetchAttempt:
         mine = [group for group in response.groups if group.group_id == self.group_id]
         return mine[0].error_code if mine else response.error_code
 
-    def _refuse_group(self, answer: OffsetFetchResult, code: int) -> None:
-        answer.again = dict.fromkeys(self.partitions, code)
+    def _refuse_group(self, result: OffsetFetchResult, code: int) -> None:
+        result.again = dict.fromkeys(self.partitions, code)
         if code in MOVED:
-            answer.coordinator_moved = code
+            result.coordinator_moved = code
         elif code == codes.STALE_MEMBER_EPOCH and self.identity.by_epoch:
-            answer.stale_epoch = True
+            result.stale_epoch = True
         elif not codes.error(code).retriable:
-            answer.error = broker_error(code, self._doing, group=self.group_id)
+            result.error = broker_error(code, self._doing, group=self.group_id)
 
     def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
-        """Yield the answer for every requested partition, in either form."""
+        """Yield the response for every requested partition, in either form."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
         requested = dict.fromkeys(self.partitions)
         for old in response.topics:
@@ -256,16 +256,16 @@ class CommittedOffsets:
         backoff = Backoff.for_retries(self._config, self._runtime)
         while left:
             try:
-                answer = await self._fetch_once(left)
+                response = await self._fetch_once(left)
             except KclientError as exc:
                 if not exc.retriable:
                     raise
                 why = exc.text
             else:
-                committed |= answer.found
-                if not (left := answer.left):
+                committed |= response.found
+                if not (left := response.left):
                     break
-                why = answer.why_left
+                why = response.why_left
             on_retry(why)
             logger.debug("group %s: committed offsets not read yet: %s", self._coordinator.group_id, why)
             await asyncio.sleep(backoff.next())
@@ -278,11 +278,11 @@ class CommittedOffsets:
         attempt = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._identity())
         only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
         forms = attempt.forms(only_stable=only_stable)
-        answer = attempt.read(await coordinator.request(OffsetFetchResponse, *forms))
-        if answer.stale_epoch and not self._identity().by_epoch:
-            answer.error = attempt.stale()
-        follow_up(coordinator, answer)
-        return answer
+        response = attempt.read(await coordinator.request(OffsetFetchResponse, *forms))
+        if response.stale_epoch and not self._identity().by_epoch:
+            response.error = attempt.stale()
+        follow_up(coordinator, response)
+        return response
 
 
 ALL_TOPICS_SINCE: Final = 2  # Kafka 0.10.2: null topics mean all
@@ -298,7 +298,7 @@ async def all_offsets(
     """
     group_id = coordinator.group_id
     group = OffsetFetchRequestGroup(group_id=group_id, topics=None)
-    answer = await request_until_answered(
+    response = await request_until_answered(
         coordinator,
         OffsetFetchResponse,
         VersionedRequest(OffsetFetchRequest(groups=[group]), GROUPS_SINCE, NAMES_UNTIL),
@@ -309,9 +309,9 @@ async def all_offsets(
         config=config,
         runtime=runtime,
     )
-    _require_none(_code(answer), group_id)
+    _require_none(_code(response), group_id)
     found = {}
-    for partition, entry in _entries(answer):
+    for partition, entry in _entries(response):
         _require_none(entry.error_code, group_id)
         if (offset := committed_offset(entry)) is not None:
             found[partition] = offset
@@ -323,15 +323,15 @@ def _require_none(code: int, group_id: str) -> None:
         raise broker_error(code, f"Reading all committed offsets of group {group_id}", group=group_id)
 
 
-def _code(answer: OffsetFetchResponse) -> int:
-    return answer.groups[0].error_code if answer.groups else answer.error_code
+def _code(response: OffsetFetchResponse) -> int:
+    return response.groups[0].error_code if response.groups else response.error_code
 
 
-def _entries(answer: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
-    for old in answer.topics:
+def _entries(response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
+    for old in response.topics:
         for entry in old.partitions:
             yield TopicPartition(old.name, entry.partition_index), entry
-    for group in answer.groups:
+    for group in response.groups:
         for topic in group.topics:
             for each in topic.partitions:
                 yield TopicPartition(topic.name, each.partition_index), each

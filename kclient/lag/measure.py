@@ -140,10 +140,10 @@ class LagReader:
         if not names:
             return {}
         try:
-            answer = await self._cluster.describe_topics(names, allow_auto_create=False, timeout=timeout)
+            response = await self._cluster.describe_topics(names, allow_auto_create=False, timeout=timeout)
         except VersionError:  # a broker before 0.11 would create what it is asked for by name
-            answer = await self._cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
-        return topic_states(answer, names)
+            response = await self._cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+        return topic_states(response, names)
 
     async def _offsets(
         self, partitions: Sequence[TopicPartition], timestamp: int, timeout: float
@@ -209,9 +209,9 @@ class TopicState:
         return codes.error(code).name if code else None
 
 
-def topic_states(answer: MetadataResponse, names: Iterable[str]) -> dict[str, TopicState]:
+def topic_states(response: MetadataResponse, names: Iterable[str]) -> dict[str, TopicState]:
     """Return the topics by these names; one that the response leaves out does not exist."""
-    described = {topic.name: topic for topic in answer.topics}
+    described = {topic.name: topic for topic in response.topics}
     return {name: _state(name, described.get(name)) for name in names}
 
 

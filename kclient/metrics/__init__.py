@@ -9,7 +9,7 @@
     own.py           `kclient-metrics`: metrics that Java does not have
     prometheus.py    all of it as text
 
-Recording costs a few additions, once for each poll, answer or chunk, never for each record. Everything else is
+Recording costs a few additions, once for each poll, response or chunk, never for each record. Everything else is
 computed when a value is read.
 """
 

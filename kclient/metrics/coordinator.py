@@ -47,7 +47,7 @@ class CoordinatorMetrics:
             group.spread(f"partition-{name}-latency", sensor, "avg", "max")
 
     def now(self) -> float:
-        """Return the moment to give to `committed`, `joined`, `synced` and `heartbeat_answered` as `sent`."""
+        """Return the moment to give to `committed`, `joined`, `synced` and `heartbeat_response` as `sent`."""
         return self._clock()
 
     def committed(self, sent: float) -> None:
@@ -59,7 +59,7 @@ class CoordinatorMetrics:
         self._last_heartbeat = self._clock()
         return self._last_heartbeat
 
-    def heartbeat_answered(self, sent: float) -> None:
+    def heartbeat_response(self, sent: float) -> None:
         """Record a heartbeat response, with or without an error."""
         self._heartbeats.record(*self._since(sent))
 

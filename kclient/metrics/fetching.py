@@ -1,8 +1,8 @@
 """`consumer-fetch-manager-metrics`: requests, returned records, lag and lead; for all, a topic, or a partition.
 
     bytes and records consumed    when records are returned
-    fetch-size, records-per-…     one sample for an answer, when the last partition that came with it is drained;
-                                  what was dropped or failed counts nothing in it. An answer that brought no bytes and
+    fetch-size, records-per-…     one sample for a response, when the last partition that came with it is drained;
+                                  what was dropped or failed counts nothing in it. A response that brought no bytes and
                                   no error for any partition gives none
     lag, lead                     whenever a partition's position moves past delivered records, and only then:
                                   end − position and position − log start. The end is the last stable offset where
@@ -27,8 +27,8 @@ GROUP = "consumer-fetch-manager-metrics"
 NO_REPLICA = -1.0
 
 
-class _PerAnswer:
-    """How much one answer gave, of a topic or of all."""
+class _PerResponse:
+    """How much one response gave, of a topic or of all."""
 
     def __init__(self, registry: Registry, group: Group) -> None:
         self._bytes, self._records = registry.sensor(), registry.sensor()
@@ -48,7 +48,7 @@ class _Topic:
         group = registry.group(GROUP, topic=name)
         group.amounts("bytes-consumed", self.bytes)
         group.amounts("records-consumed", self.records)
-        self.answers = _PerAnswer(registry, group)
+        self.responses = _PerResponse(registry, group)
 
 
 class _Gauge:
@@ -93,7 +93,7 @@ class _Partition:
 
 
 @attrs.define(eq=False)
-class AnswerSizes:
+class ResponseSizes:
     """The records of one Fetch response so far; `done` if there are no more."""
 
     _metrics: FetchMetrics
@@ -106,7 +106,7 @@ class AnswerSizes:
 
     def done(self) -> None:
         """Finish: the last partition of this response was drained or dropped."""
-        self._metrics.answer_drained(self._topics)
+        self._metrics.response_drained(self._topics)
 
 
 class FetchMetrics:
@@ -126,37 +126,37 @@ class FetchMetrics:
         group.events("fetch", self._latency)
         group.spread("fetch-latency", self._latency, "avg", "max")
         group.spread("fetch-throttle-time", self._throttle, "avg", "max")
-        self._answers = _PerAnswer(registry, group)
+        self._responses = _PerResponse(registry, group)
         for what in ("bytes", "records"):
             group.add(f"{what}-consumed-rate", partial(self._rate, what))
             group.add(f"{what}-consumed-total", partial(self._total, what))
         group.add("records-lag-max", self._highest_lag)
         group.add("records-lead-min", self._lowest_lead)
 
-    # --- requests and answers
+    # --- requests and responses
 
     def now(self) -> float:
-        """Return the moment to give to `answered` as `sent`."""
+        """Return the moment to give to `responded` as `sent`."""
         return self._clock()
 
-    def answered(self, sent: float, throttle_time_ms: int) -> None:
+    def responded(self, sent: float, throttle_time_ms: int) -> None:
         """Record the response to a Fetch that was sent at that moment."""
         now = self._clock()
         self._latency.record((now - sent) * 1000, now)
         self._throttle.record(throttle_time_ms, now)
 
-    def answer(self) -> AnswerSizes:
+    def response(self) -> ResponseSizes:
         """Return the sums for one response."""
-        return AnswerSizes(self)
+        return ResponseSizes(self)
 
-    def answer_drained(self, topics: dict[str, tuple[int, int]]) -> None:
+    def response_drained(self, topics: dict[str, tuple[int, int]]) -> None:
         """Record one sample for a whole response, and one for each of its topics that had records."""
         now = self._clock()
-        self._answers.record(
+        self._responses.record(
             sum(size for size, _ in topics.values()), sum(count for _, count in topics.values()), now
         )
         for topic, (size_bytes, records) in topics.items():
-            self._topic(topic).answers.record(size_bytes, records, now)
+            self._topic(topic).responses.record(size_bytes, records, now)
 
     # --- partitions
 

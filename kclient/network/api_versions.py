@@ -1,4 +1,4 @@
-"""Choose the version of each request, from the answer to ApiVersions, the first request on every connection.
+"""Choose the version of each request, from the response to ApiVersions, the first request on every connection.
 
 A broker that does not know our version of ApiVersions answers UNSUPPORTED_VERSION in the layout of version 0, and may
 list the versions that it knows. kclient asks once more on the same connection, and then gives up.
@@ -86,43 +86,45 @@ async def negotiate(ask: Ask, peer: Peer, cluster_id: str | None = None) -> dict
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
     if cluster_id is not None and peer.node_id is not None:  # a bootstrap server may be any node
         request.cluster_id, request.node_id = cluster_id, peer.node_id
-    answer = await _ask(ask, request, newest, peer)
-    if answer.error_code == UNSUPPORTED_VERSION:
-        answer = await _ask(ask, request, _fallback(answer, newest), peer)
-    if answer.error_code == REBOOTSTRAP_REQUIRED:
+    response = await _ask(ask, request, newest, peer)
+    if response.error_code == UNSUPPORTED_VERSION:
+        response = await _ask(ask, request, _fallback(response, newest), peer)
+    if response.error_code == REBOOTSTRAP_REQUIRED:
         raise misrouted(peer, cluster_id)
-    if answer.error_code != NONE:
-        raise bad_versions(peer, f"the peer answered {error(answer.error_code).name} ({answer.error_code})")
-    return _offer(answer, peer)
+    if response.error_code != NONE:
+        raise bad_versions(
+            peer, f"the peer answered {error(response.error_code).name} ({response.error_code})"
+        )
+    return _offer(response, peer)
 
 
 def read_api_versions(version: int, frame: memoryview, at: int) -> tuple[Message, int]:
-    """Read an answer to ApiVersions. UNSUPPORTED_VERSION comes in the layout of version 0."""
+    """Read a response to ApiVersions. UNSUPPORTED_VERSION comes in the layout of version 0."""
     refused = frame[at : at + 2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
     return read_message("ApiVersionsResponse", 0 if refused else version, frame, at)
 
 
 async def _ask(ask: Ask, request: ApiVersionsRequest, version: int, peer: Peer) -> ApiVersionsResponse:
     try:
-        answer = await ask(request, version)
+        response = await ask(request, version)
     except ProtocolDecodeError as exc:
-        raise bad_versions(peer, f"the answer cannot be read: {exc.text}") from exc
-    if not isinstance(answer, ApiVersionsResponse):
-        raise bad_versions(peer, f"the answer is {type(answer).__name__}")
-    return answer
+        raise bad_versions(peer, f"the response cannot be read: {exc.text}") from exc
+    if not isinstance(response, ApiVersionsResponse):
+        raise bad_versions(peer, f"the response is {type(response).__name__}")
+    return response
 
 
 def _fallback(refusal: ApiVersionsResponse, refused: int) -> int:
-    """Return the newest version of ApiVersions below `refused` that the answer lists; 0 if it lists none."""
+    """Return the newest version of ApiVersions below `refused` that the response lists; 0 if it lists none."""
     for api in refusal.api_keys:
         if api.api_key == ApiVersionsRequest.API_KEY and 0 <= api.max_version < refused:
             return api.max_version
     return 0
 
 
-def _offer(answer: ApiVersionsResponse, peer: Peer) -> dict[int, Range]:
+def _offer(response: ApiVersionsResponse, peer: Peer) -> dict[int, Range]:
     offered: dict[int, Range] = {}
-    for api in answer.api_keys:
+    for api in response.api_keys:
         if api.api_key in offered:
             raise bad_versions(peer, f"API {api.api_key} is listed twice")
         if not 0 <= api.min_version <= api.max_version:
@@ -138,15 +140,15 @@ GROUP_VERSION = "group.version"
 
 @attrs.define
 class Features:
-    """Finalized features (name → level, 1 or higher) as of an epoch. An answer with an older epoch changes nothing."""
+    """Finalized features (name → level, 1 or higher) as of an epoch. A response with an older epoch changes nothing."""
 
     epoch: int = -1
     levels: Mapping[str, int] = attrs.field(factory=dict)
-    apis: frozenset[int] = frozenset()  # API keys of the last answer
+    apis: frozenset[int] = frozenset()  # API keys of the last response
 
-    def learn(self, answer: ApiVersionsResponse) -> None:
-        """Apply an answer without an error."""
-        self.apis = frozenset(api.api_key for api in answer.api_keys)
-        if answer.finalized_features_epoch >= max(self.epoch, 0):  # −1: it does not know
-            self.epoch = answer.finalized_features_epoch
-            self.levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    def learn(self, response: ApiVersionsResponse) -> None:
+        """Apply a response without an error."""
+        self.apis = frozenset(api.api_key for api in response.api_keys)
+        if response.finalized_features_epoch >= max(self.epoch, 0):  # −1: it does not know
+            self.epoch = response.finalized_features_epoch
+            self.levels = {one.name: one.max_version_level for one in response.finalized_features}

@@ -98,7 +98,7 @@ class BrokerConnection:
         self._last_ip = ""
         self._got_response = False  # a request has been answered
         self._closed_before_first_response = (
-            False  # the last connection was closed instead of the first answer
+            False  # the last connection was closed instead of the first response
         )
         self._attempt: asyncio.Task[KclientError | None] | None = None
 
@@ -247,7 +247,7 @@ class BrokerConnection:
         return connection
 
     async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
-        """Return whether a bootstrap server that closed without an answer speaks TLS. Probe only if it never worked."""
+        """Return whether a bootstrap server that closed without response speaks TLS. Probe only if it never worked."""
         if peer.node_id is not None or self._worked or self._context.settings.tls is not None:
             return False
         silent = isinstance(problem, PortClosedError) and problem.stage == "versions"
@@ -278,9 +278,9 @@ class BrokerConnection:
             return  # it never became ready: the attempt reports the error
         self.connection = None
         # A listener that requires SASL closes a connection without it at the first request. So the next attempt
-        # sends SaslHandshake, whose answer shows whether SASL is required (`require_no_sasl`).
+        # sends SaslHandshake, whose response shows whether SASL is required (`require_no_sasl`).
         without_sasl = self.peer.node_id is None and self._context.settings.authenticate is None
-        self._got_response = self._got_response or connection.answers > 0
+        self._got_response = self._got_response or connection.responses > 0
         self._closed_before_first_response = (
             without_sasl and connection.closed_by_peer and not self._got_response
         )

@@ -173,13 +173,13 @@ class Cluster:
     def request_update(self, reason: str, *, reset_backoff: bool = True) -> None:
         """Request a metadata update; several requests before it share one.
 
-        With `reset_backoff=False` (a Fetch got a stale leader error) the backoff after answers without progress
+        With `reset_backoff=False` (a Fetch got a stale leader error) the backoff after responses without progress
         keeps growing.
         """
         self._updates.request_update(reason, reset_backoff=reset_backoff)
 
     def saw_leader_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
-        """Note a leader epoch from a seek, a committed offset or an answer. Older metadata is ignored from now on.
+        """Note a leader epoch from a seek, a committed offset or a response. Older metadata is ignored from now on.
 
         If the epoch is newer than the last one seen, request an update. Java: Metadata.updateLastSeenEpochIfNewer.
         """
@@ -187,11 +187,11 @@ class Cluster:
             self.request_update("a newer leader epoch was seen")
 
     async def update_now(self, timeout: float) -> None:
-        """Update the metadata and wait for the answer. Raise DeadlineError after `timeout` seconds."""
+        """Update the metadata and wait for the response. Raise DeadlineError after `timeout` seconds."""
         await self._updates.update_now(timeout)
 
     def learn_broker(self, node_id: int, host: str, port: int) -> None:
-        """Note the address of a broker that another answer named, such as a coordinator that metadata lacks."""
+        """Note the address of a broker that another response named, such as a coordinator that metadata lacks."""
         self.metadata.learn_broker(Broker(node_id, host, port))
 
     async def describe_topics(
@@ -199,29 +199,29 @@ class Cluster:
     ) -> MetadataResponse:
         """Return any broker's metadata of topics (None: all) and store it in the cache. Retry while brokers fail.
 
-        The caller handles the error codes in the answer. Raise DeadlineError after `timeout` seconds.
+        The caller handles the error codes in the response. Raise DeadlineError after `timeout` seconds.
         """
         request, lowest = metadata_request(topics, allow_auto_create)
 
         async def ask() -> MetadataResponse:
             try:
-                version, answer = await self._ask_metadata(request, lowest)
+                version, response = await self._ask_metadata(request, lowest)
             except VersionError:  # brokers before 0.11 have no field allow_auto_topic_creation
                 if not self._config.allow_auto_create_topics:
                     raise
-                version, answer = await self._ask_metadata(*metadata_request(topics, True))
-            self.metadata.apply(answer, version, whole=False)
-            return answer
+                version, response = await self._ask_metadata(*metadata_request(topics, True))
+            self.metadata.apply(response, version, whole=False)
+            return response
 
         backoff = Backoff.for_retries(self._config, self._runtime)
         return await retry_until_answered(ask, backoff, timeout, "describing topics")
 
     async def _ask_metadata(self, request: MetadataRequest, lowest: int) -> tuple[int, MetadataResponse]:
-        version, answer = await self.request_any(request, min_version=lowest)
-        if not isinstance(answer, MetadataResponse):
-            raise InternalError(f"Metadata was answered by {type(answer).__name__}")
-        drop_unrequested_topics(request, answer)
-        return version, answer
+        version, response = await self.request_any(request, min_version=lowest)
+        if not isinstance(response, MetadataResponse):
+            raise InternalError(f"Metadata was answered by {type(response).__name__}")
+        drop_unrequested_topics(request, response)
+        return version, response
 
     # --- requests
 
@@ -240,8 +240,8 @@ class Cluster:
         min_version: int = 0,
         max_version: int | None = None,
     ) -> Message:
-        """Send a request to a broker and return its answer. Arguments and errors as in `request_versioned`."""
-        _, answer = await self.request_versioned(
+        """Send a request to a broker and return its response. Arguments and errors as in `request_versioned`."""
+        _, response = await self.request_versioned(
             node_id,
             message,
             purpose=purpose,
@@ -249,7 +249,7 @@ class Cluster:
             min_version=min_version,
             max_version=max_version,
         )
-        return answer
+        return response
 
     async def request_versioned(
         self,
@@ -261,10 +261,10 @@ class Cluster:
         min_version: int = 0,
         max_version: int | None = None,
     ) -> tuple[int, Message]:
-        """Send a request to a broker; return the version that was used, and the answer.
+        """Send a request to a broker; return the version that was used, and the response.
 
         Each `purpose` has its own connection. `timeout` (seconds, default request_timeout_ms) includes connecting;
-        when it passes, the connection is closed, because TCP would deliver no later answer before the missing one.
+        when it passes, the connection is closed, because TCP would deliver no later response before the missing one.
         To stop waiting sooner, cancel the call (`asyncio.timeout`): the connection stays open. Raise ConnectError
         (retriable; VersionError is not), DeadlineError, ProtocolDecodeError or ClosedError.
         """
@@ -305,7 +305,7 @@ class Cluster:
         min_version: int = 0,
         max_version: int | None = None,
     ) -> tuple[int, Message]:
-        """Send a request to the least loaded node; return the version that was used, and the answer."""
+        """Send a request to the least loaded node; return the version that was used, and the response."""
         self._require_open()
         return await self._exchange(self._any_node(), message, timeout, min_version, max_version)
 
@@ -395,7 +395,7 @@ def _settings(config: Config, runtime: Runtime, metadata: MetadataCache) -> Conn
         receive_buffer_bytes=config.receive_buffer_bytes,
         tls=tls_of(config),
         authenticate=authenticator_of(config, runtime),
-        # As much as all Fetches request together plus one frame of the largest size: one large announced answer
+        # As much as all Fetches request together plus one frame of the largest size: one large announced response
         # never blocks the others.
         receive_budget=ReceiveBudget(config.buffer_memory_bytes + config.max_frame_bytes),
         cluster_id=lambda: _short_cluster_id(metadata.cluster_id) if checks else None,

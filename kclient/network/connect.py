@@ -85,7 +85,7 @@ async def open_connection(
             await connection.shake_hands()
     except TimeoutError as exc:
         stage = connection.stage if stage != "tcp" else stage
-        raise errors.no_answer(peer, runtime.now() - began, stage) from exc
+        raise errors.no_response(peer, runtime.now() - began, stage) from exc
     except PortClosedError as exc:
         raise await _handshake_failure(connection, settings, runtime, exc, runtime.now() - began) from exc
     except KclientError:
@@ -184,7 +184,7 @@ PROBE_SECONDS: Final = 0.5
 
 
 async def answers_tls(peer: Peer, runtime: Runtime) -> bool:
-    """Return whether a peer that closed a plain-text connection without an answer speaks TLS.
+    """Return whether a peer that closed a plain-text connection without a response speaks TLS.
 
     Only the first message of a TLS handshake is sent, so no certificate needs to be trusted.
     """
@@ -249,12 +249,15 @@ async def require_no_sasl(connection: Connection, deadline: float) -> None:
     """Raise AuthenticationError if the listener accepts SaslHandshake, and so requires SASL."""
     try:
         version = connection.version_for(SaslHandshakeRequest)
-        answer = await connection.request(SaslHandshakeRequest(mechanism="PLAIN"), version, deadline)
+        response = await connection.request(SaslHandshakeRequest(mechanism="PLAIN"), version, deadline)
     except KclientError:
         return  # not conclusive; the next request on this connection will fail with the real error
-    if isinstance(answer, SaslHandshakeResponse) and answer.error_code in (NONE, UNSUPPORTED_SASL_MECHANISM):
+    if isinstance(response, SaslHandshakeResponse) and response.error_code in (
+        NONE,
+        UNSUPPORTED_SASL_MECHANISM,
+    ):
         connection.close()
-        raise sasl_required(connection.peer, answer.mechanisms)
+        raise sasl_required(connection.peer, response.mechanisms)
 
 
 class _Listening(asyncio.Protocol):

@@ -1,11 +1,11 @@
-"""One connection to one broker: requests are pipelined, and the answers must come in the same order.
+"""One connection to one broker: requests are pipelined, and the responses must come in the same order.
 
     connect → ApiVersions → (authenticate → ApiVersions) → ready → closed
 
-Every request has a correlation id and a deadline. An answer with another id than the oldest request's means that the
+Every request has a correlation id and a deadline. A response with another id than the oldest request's means that the
 stream is damaged, and the connection is closed. A request whose caller was cancelled stays in the queue, so that its
-answer is dropped and not taken for the answer to the next request. When a deadline passes, the connection is closed
-and all requests in flight fail: TCP keeps the order, so no later answer could come before the missing one.
+response is dropped and not taken for the response to the next request. When a deadline passes, the connection is closed
+and all requests in flight fail: TCP keeps the order, so no later response could come before the missing one.
 
 If the broker limits the SASL session, the connection authenticates again before the session ends (KIP-368). Requests
 wait until this is over; those in flight are not affected.
@@ -55,7 +55,7 @@ from kclient.security.tls import Tls
 logger = get_logger("kclient.connection")
 
 HANDSHAKE_FRAME_BYTES: Final = (
-    1_048_576  # no answer before ready is larger; text of other protocols announces more
+    1_048_576  # no response before ready is larger; text of other protocols announces more
 )
 API_VERSIONS: Final = 18
 NEVER: Final = 1 << 15
@@ -97,7 +97,7 @@ class Connection:
         self.reason: KclientError | None = None  # the error that closed it; None if closed on purpose
         self.cause: Exception | None = None  # the exception with which the transport ended
         self.stage = "versions"  # of the set-up: versions, sasl
-        self.answers = 0  # received since the connection is ready
+        self.responses = 0  # received since the connection is ready
         self._counted = False  # whether the metrics count it as open
         self.closed_by_peer = False
         self.trailing_bytes = 0
@@ -115,19 +115,19 @@ class Connection:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._why = "closed by kclient"
         self._gone = ChangeSignal()
-        self._raw: asyncio.Future[bytes] | None = None  # the answer to a SASL token without Kafka's header
+        self._raw: asyncio.Future[bytes] | None = None  # the response to a SASL token without Kafka's header
         self._session: SaslReauthentication | None = None
         if settings.authenticate is not None:
             self._session = SaslReauthentication(settings.authenticate, self, self._renewed)
 
     @property
     def in_flight(self) -> int:
-        """The number of requests without an answer, cancelled ones included."""
+        """The number of requests without a response, cancelled ones included."""
         return len(self._in_flight)
 
     @property
     def throttled(self) -> bool:
-        """Whether the throttle time of an earlier answer is not over yet."""
+        """Whether the throttle time of an earlier response is not over yet."""
         return self._loop.time() < self._throttled_until
 
     # --- setting up
@@ -143,17 +143,17 @@ class Connection:
             self.stage = "sasl"
             await self._session.begin()
         self.offered = await negotiate(self._ask_versions, self.peer, self._settings.cluster_id())
-        if self.closed:  # for example by a damaged frame that came together with the last answer
+        if self.closed:  # for example by a damaged frame that came together with the last response
             raise errors.lost(self.peer, "becoming ready", self._why)
         self.protocol.limit = self._settings.max_frame_bytes
         self.ready = True
         self._watch_idle()
 
     async def _ask_versions(self, message: Message, version: int) -> Message:
-        answer = await self.request(message, version, self._loop.time() + self._settings.request_timeout)
-        if isinstance(answer, ApiVersionsResponse) and answer.error_code == NONE:
-            self._settings.features.learn(answer)
-        return answer
+        response = await self.request(message, version, self._loop.time() + self._settings.request_timeout)
+        if isinstance(response, ApiVersionsResponse) and response.error_code == NONE:
+            self._settings.features.learn(response)
+        return response
 
     # --- authentication
 
@@ -192,10 +192,10 @@ class Connection:
         return choose_version(message, self.offered, self.peer, lowest, highest)
 
     async def request(self, message: Message, version: int, deadline: float) -> Message:
-        """Send a request and return its answer. `deadline` is in the loop's time. The call can be cancelled.
+        """Send a request and return its response. `deadline` is in the loop's time. The call can be cancelled.
 
         Raise ConnectError if the connection is closed, DeadlineError if the deadline passes before the request could
-        be sent, ProtocolDecodeError if the answer cannot be read.
+        be sent, ProtocolDecodeError if the response cannot be read.
         """
         await self._wait_to_send(message.NAME.removesuffix("Request"), deadline)
         return await self._send(message, version, deadline)
@@ -206,7 +206,7 @@ class Connection:
         self._last_used = self._loop.time()
         entry.sent = self._settings.traffic.sent(sum(map(len, frame)))
         self.protocol.write(frame)
-        return await entry.answer
+        return await entry.response
 
     async def _wait_to_send(self, name: str, deadline: float) -> None:
         """Wait until a request can be sent: not throttled, fewer than MAX_IN_FLIGHT, the socket accepts bytes.
@@ -235,10 +235,10 @@ class Connection:
         return may_send
 
     def _late(self, entry: InFlightRequest) -> None:
-        why = f"no answer to {entry.name} in time"
-        self._end(why, errors.lost(self.peer, f"waiting for the answer to {entry.name}", why))
+        why = f"no response to {entry.name} in time"
+        self._end(why, errors.lost(self.peer, f"waiting for the response to {entry.name}", why))
 
-    # --- answers
+    # --- responses
 
     def _on_frame(self, frame: memoryview) -> None:
         self._last_used = self._loop.time()
@@ -249,20 +249,20 @@ class Connection:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         entry = self._in_flight.due(correlation_id)
         if entry is None:
-            self._end("an answer out of turn", self._wrong_correlation_id(correlation_id))
+            self._end("a response out of turn", self._wrong_correlation_id(correlation_id))
             return
         self._settings.traffic.received(SIZE.size + len(frame), entry.sent)
-        if not entry.answer.done():
-            try:  # the entry stays in the queue until the answer is read, so that any failure reaches its caller
+        if not entry.response.done():
+            try:  # the entry stays in the queue until the response is read, so that any failure reaches its caller
                 message = self._read(entry, frame)
             except ProtocolDecodeError as exc:
-                entry.answer.set_exception(exc)
-                self._end("an answer that cannot be read", exc)
+                entry.response.set_exception(exc)
+                self._end("a response that cannot be read", exc)
                 return
             self._note_throttle(entry, message)
-            entry.answer.set_result(message)
+            entry.response.set_result(message)
         self._in_flight.answered()
-        self.answers += self.ready
+        self.responses += self.ready
         self._turn_changed.notify()
 
     def _read(self, entry: InFlightRequest, frame: memoryview) -> Message:
@@ -291,7 +291,7 @@ class Connection:
     def _wrong_correlation_id(self, correlation_id: int) -> CorruptDataError:
         due = self._in_flight.first
         return CorruptDataError(
-            f"{self.peer}: an answer has correlation id {correlation_id}, and "
+            f"{self.peer}: a response has correlation id {correlation_id}, and "
             f"{'none' if due is None else due.correlation_id} was expected. "
             "The stream is damaged or the peer is not Kafka; the connection was closed. "
             "kclient reconnects automatically; if this repeats, look for a proxy in between."
@@ -331,7 +331,7 @@ class Connection:
             self._end(cause.text, cause)
             return
         due = self._in_flight.first
-        doing = "nothing was asked" if due is None else f"waiting for the answer to {due.name}"
+        doing = "nothing was asked" if due is None else f"waiting for the response to {due.name}"
         self._end(why, errors.lost(self.peer, doing, why))
 
     def _end(self, why: str, reason: KclientError | None) -> None:
@@ -345,7 +345,7 @@ class Connection:
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self._in_flight.fail(
-            lambda entry: errors.lost(self.peer, f"waiting for the answer to {entry.name}", why)
+            lambda entry: errors.lost(self.peer, f"waiting for the response to {entry.name}", why)
         )
         if self._raw is not None and not self._raw.done():
             self._raw.set_exception(errors.lost(self.peer, "waiting for an authentication token", why))
@@ -361,26 +361,26 @@ MOST_OF_ALL_TOPICS: Final = 1_000_000  # brokers, topics and partitions of a clu
 MOST_OF_NO_TOPIC: Final = 100_000
 PARTITIONS_PER_TOPIC: Final = 1_000
 # As bytes a line end and an empty line: a server of a line protocol (HTTP, SMTP, Redis) answers the first request at
-# once instead of waiting for more input, and its answer shows that it is not Kafka.
+# once instead of waiting for more input, and its response shows that it is not Kafka.
 FIRST_CORRELATION_ID: Final = int.from_bytes(b"\r\n\r\n", "big")
 
 
 @attrs.define(eq=False)
 class InFlightRequest:
-    """One request. If its caller was cancelled, the future `answer` is cancelled too, and the answer is dropped."""
+    """One request. If its caller was cancelled, the future `response` is cancelled too, and the response is dropped."""
 
     correlation_id: int
     name: str
     api_key: int
     version: int
-    answer: asyncio.Future[Message]
+    response: asyncio.Future[Message]
     most_structs: int = MOST_STRUCTS
     timer: asyncio.TimerHandle = attrs.field(init=False)
     sent: float = 0.0  # in the loop's time
 
 
 class InFlightRequests:
-    """The requests that wait for their answers, in the order in which they were sent, each with a deadline."""
+    """The requests that wait for their responses, in the order in which they were sent, each with a deadline."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -396,7 +396,7 @@ class InFlightRequests:
 
     @property
     def first(self) -> InFlightRequest | None:
-        """The oldest request, whose answer comes next."""
+        """The oldest request, whose response comes next."""
         return self._entries[0] if self._entries else None
 
     @property
@@ -407,23 +407,23 @@ class InFlightRequests:
     def add(
         self, message: Message, version: int, deadline: float, late: Callable[[InFlightRequest], None]
     ) -> InFlightRequest:
-        """Add a request that is being sent; `late` is called if it has no answer at its deadline."""
+        """Add a request that is being sent; `late` is called if it has no response at its deadline."""
         api_key = -1 if message.API_KEY is None else message.API_KEY
         name = message.NAME.removesuffix("Request")
-        answer: asyncio.Future[Message] = self._loop.create_future()
-        entry = InFlightRequest(self._next_id, name, api_key, version, answer, most_structs(message))
+        response: asyncio.Future[Message] = self._loop.create_future()
+        entry = InFlightRequest(self._next_id, name, api_key, version, response, most_structs(message))
         entry.timer = self._loop.call_at(deadline, late, entry)
         self._next_id = (self._next_id + 1) & 0x7FFF_FFFF
         self._entries.append(entry)
         return entry
 
     def due(self, correlation_id: int) -> InFlightRequest | None:
-        """Return the oldest request if the answer belongs to it; None means that the stream is damaged."""
+        """Return the oldest request if the response belongs to it; None means that the stream is damaged."""
         first = self.first
         return first if first is not None and first.correlation_id == correlation_id else None
 
     def answered(self) -> None:
-        """Remove the oldest request, which has its answer."""
+        """Remove the oldest request, which has its response."""
         self._entries.popleft().timer.cancel()
 
     def fail(self, error_for: Callable[[InFlightRequest], KclientError]) -> None:
@@ -431,12 +431,12 @@ class InFlightRequests:
         entries, self._entries = self._entries, deque()
         for entry in entries:
             entry.timer.cancel()
-            if not entry.answer.done():
-                entry.answer.set_exception(error_for(entry))
+            if not entry.response.done():
+                entry.response.set_exception(error_for(entry))
 
 
 def most_structs(request: Message) -> int:
-    """Return how many structs an answer may contain; fewer for Metadata of a given list of topics."""
+    """Return how many structs a response may contain; fewer for Metadata of a given list of topics."""
     if not isinstance(request, MetadataRequest):
         return MOST_STRUCTS
     if request.topics is None:

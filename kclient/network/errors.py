@@ -62,7 +62,7 @@ def not_connected(peer: Peer, seconds: float, cause: Exception) -> PortClosedErr
     )
 
 
-def no_answer(peer: Peer, seconds: float, stage: str) -> PortClosedError:
+def no_response(peer: Peer, seconds: float, stage: str) -> PortClosedError:
     """Return the error for the setup timeout: no TCP connection (stage tcp) or no response on it (versions)."""
     what, why = "accepted no connection", "A firewall drops the packets, or the host is down."
     if stage != "tcp":

@@ -1,15 +1,15 @@
 """The metadata cache: brokers, topics, partitions, leaders and their epochs. Pure: no loop, no clock, no IO.
 
-Any broker answers Metadata, so an answer may be older than the cache. The leader epoch decides:
+Any broker answers Metadata, so a response may be older than the cache. The leader epoch decides:
 
-    epoch in the answer                    the partition's entry
+    epoch in the response                  the partition's entry
     -------------------------------------  ---------------------------------------------------------------------
     absent, or Metadata before version 9   replaced; these epochs are not reliable (KAFKA-9212)
     the last one seen, or higher           replaced
     lower                                  kept, and another update is requested
     any, and the topic id is a new one     replaced: the topic was deleted and created again
 
-An answer is not trusted: impossible values (partition −1, port 70000, a broker id twice) are left out.
+A response is not trusted: impossible values (partition −1, port 70000, a broker id twice) are left out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RELIABLE_EPOCHS_SINCE: Final = 9
 
 @attrs.frozen
 class UpdateResult:
-    """The effect of an answer: whether a leader epoch has changed, and whether another update is needed."""
+    """The effect of a response: whether a leader epoch has changed, and whether another update is needed."""
 
     progress: bool
     update_needed: bool
@@ -65,7 +65,7 @@ class MetadataCache:
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
         self.topics: dict[str, TopicMetadata] = {}
-        self.nonexistent: frozenset[str] = frozenset()  # the last answer about them said so
+        self.nonexistent: frozenset[str] = frozenset()  # the last response about them said so
         self.created: frozenset[str] = frozenset()  # topics that first did not exist, and then did
         self._existed: set[str] = set()
         self._names: dict[bytes, str] = {}
@@ -110,7 +110,7 @@ class MetadataCache:
     # --- updates
 
     def apply(self, response: MetadataResponse, version: int, *, whole: bool = True) -> UpdateResult:
-        """Apply an answer. Raise ConnectError if it has no usable broker.
+        """Apply a response. Raise ConnectError if it has no usable broker.
 
         `whole`: it covers all topics of interest, so others are removed, and topic errors are kept for the user.
         """
@@ -143,7 +143,7 @@ class MetadataCache:
         return UpdateResult(self._progress, self._update_needed)
 
     def update_last_seen_epoch(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note an epoch from another answer. Return True if it is newer, so that an update is needed."""
+        """Note an epoch from another response. Return True if it is newer, so that an update is needed."""
         if epoch < 0:
             raise ArgumentError(f"a leader epoch is never negative, and {tp} was given {epoch}")
         seen = self._last_seen_epochs.get(tp)
@@ -155,7 +155,7 @@ class MetadataCache:
     def update_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Broker] = ()
     ) -> tuple[TopicPartition, ...]:
-        """Apply leaders (id, epoch) from a Fetch answer (KIP-951). Return the partitions that changed."""
+        """Apply leaders (id, epoch) from a Fetch response (KIP-951). Return the partitions that changed."""
         brokers = self.brokers | {node.node_id: node for node in nodes if is_usable(node)}
         changed: list[TopicPartition] = []
         for tp, (leader, epoch) in leaders.items():
@@ -173,7 +173,7 @@ class MetadataCache:
         return tuple(changed)
 
     def learn_broker(self, broker: Broker) -> None:
-        """Note the address of a broker that an answer without racks named, such as a coordinator; its rack stays."""
+        """Note the address of a broker that a response without racks named, such as a coordinator; its rack stays."""
         known = self.brokers.get(broker.node_id)
         if is_usable(broker) and (known is not None or len(self.brokers) < MOST_BROKERS):
             # Without the rack, the group leader would see the racks change, and change back with the next update.
@@ -305,10 +305,10 @@ class TopicMetadata:
 
 
 def usable_brokers(claimed: Sequence[MetadataResponseBroker]) -> dict[int, Broker]:
-    """Return the brokers of an answer by id, without impossible ones; none if there are too many."""
+    """Return the brokers of a response by id, without impossible ones; none if there are too many."""
     if len(claimed) > MOST_BROKERS:
         logger.warning(
-            "metadata names %d brokers, more than %d: the answer is not used", len(claimed), MOST_BROKERS
+            "metadata names %d brokers, more than %d: the response is not used", len(claimed), MOST_BROKERS
         )
         return {}
     brokers: dict[int, Broker] = {}

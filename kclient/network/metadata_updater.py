@@ -3,10 +3,10 @@
     an update is sent             not before
     ----------------------------  -----------------------------------------------------------------
     new topics                    at once
-    requested                     the backoff of failures, or of answers without progress, is over
+    requested                     the backoff of failures, or of responses without progress, is over
     every metadata_max_age_ms     the same
 
-There are two backoffs. One counts failed updates. The other counts answers without a newer leader epoch, so that a
+There are two backoffs. One counts failed updates. The other counts responses without a newer leader epoch, so that a
 broker with stale metadata is not asked in a busy loop (KIP-580, KIP-951); `request_update` resets it.
 """
 
@@ -39,7 +39,7 @@ logger = get_logger("kclient.metadata")
 
 
 class MetadataUpdater:
-    """Sends Metadata requests when they are due, and applies the answers to the cache."""
+    """Sends Metadata requests when they are due, and applies the responses to the cache."""
 
     def __init__(
         self,
@@ -132,23 +132,23 @@ class MetadataUpdater:
                 self._failed(exc)
 
     async def update(self) -> UpdateResult:
-        """Send one Metadata request and apply the answer. Raise KclientError if that fails."""
+        """Send one Metadata request and apply the response. Raise KclientError if that fails."""
         self._urgent = self._requested = False
         if self._needed_since is None:
             self._needed_since = self._runtime.now()
         self._last_attempt = self._runtime.now()
         asked, asked_ids = self._topics, self._topic_ids
-        version, answer = await self._send_request()
-        if answer.error_code == REBOOTSTRAP_REQUIRED:
+        version, response = await self._send_request()
+        if response.error_code == REBOOTSTRAP_REQUIRED:
             self._rebootstrap("the broker answered REBOOTSTRAP_REQUIRED")
             raise rebootstrap_required()
-        if answer.error_code != NONE:
-            raise broker_error(answer.error_code, "reading metadata")
+        if response.error_code != NONE:
+            raise broker_error(response.error_code, "reading metadata")
         whole = _covers(asked, self._topics) and set(self._topic_ids) <= set(asked_ids)
-        applied = self._cache.apply(answer, version, whole=whole)
+        applied = self._cache.apply(response, version, whole=whole)
         self._succeeded(applied)
-        if asked is not None and not set(asked) <= {topic.name for topic in answer.topics}:
-            self._need("the answer lacks a requested topic")
+        if asked is not None and not set(asked) <= {topic.name for topic in response.topics}:
+            self._need("the response lacks a requested topic")
         return applied
 
     async def _send_request(self) -> tuple[int, MetadataResponse]:
@@ -179,7 +179,7 @@ class MetadataUpdater:
         self._not_before = now + self._no_progress_backoff.next()
         self._updated.notify()
         if applied.update_needed:
-            self._need("the answer contains errors or stale leaders")
+            self._need("the response contains errors or stale leaders")
 
     def _failed(self, problem: KclientError) -> None:
         now = self._runtime.now()
@@ -211,7 +211,7 @@ class MetadataUpdater:
 
 
 def _covers(asked: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> bool:
-    """Return whether an answer about the topics `asked` covers all of `wanted`; None is all topics."""
+    """Return whether a response about the topics `asked` covers all of `wanted`; None is all topics."""
     return asked is None or (wanted is not None and set(wanted) <= set(asked))
 
 
@@ -242,27 +242,28 @@ def metadata_request(
     ), 1 if allow_auto_create else 4
 
 
-def drop_unrequested_topics(request: MetadataRequest, answer: MetadataResponse) -> None:
-    """Drop topics that were not requested, and illegal names from an answer about all topics.
+def drop_unrequested_topics(request: MetadataRequest, response: MetadataResponse) -> None:
+    """Drop topics that were not requested, and illegal names from a response about all topics.
 
-    A topic that was requested by name stays with its error. Log one warning for each answer.
+    A topic that was requested by name stays with its error. Log one warning for each response.
     """
     names = ids = None
     if request.topics is not None:
         names = {topic.name for topic in request.topics if topic.name is not None}
         ids = {topic.topic_id for topic in request.topics if topic.name is None}
-    kept = [topic for topic in answer.topics if _is_asked(topic, names, ids)]
-    if len(kept) < len(answer.topics):
-        dropped = format_count(len(answer.topics) - len(kept), "topic")
+    kept = [topic for topic in response.topics if _is_asked(topic, names, ids)]
+    if len(kept) < len(response.topics):
+        dropped = format_count(len(response.topics) - len(kept), "topic")
         logger.warning(
-            "a metadata answer contains topics that were not requested, or illegal names: dropped %s", dropped
+            "a metadata response contains topics that were not requested, or illegal names: dropped %s",
+            dropped,
         )
-        answer.topics = kept
+        response.topics = kept
 
 
 def _is_asked(topic: MetadataResponseTopic, names: Set[str] | None, ids: Set[Uuid] | None) -> bool:
     if names is None or ids is None:
-        # In an answer about all topics, brokers leave out topics without permission, so these errors are not ours.
+        # In a response about all topics, brokers leave out topics without permission, so these errors are not ours.
         return topic.error_code not in NEVER_OF_ALL and is_legal_topic(topic.name or "")
     if topic.topic_id in ids:
         return topic.name is None or is_legal_topic(topic.name)
@@ -272,7 +273,7 @@ def _is_asked(topic: MetadataResponseTopic, names: Set[str] | None, ids: Set[Uui
 async def retry_until_answered(
     ask: Callable[[], Awaitable[MetadataResponse]], backoff: Backoff, timeout: float, doing: str
 ) -> MetadataResponse:
-    """Call `ask` until it returns an answer. Raise the first error that is not retriable, or DeadlineError."""
+    """Call `ask` until it returns a response. Raise the first error that is not retriable, or DeadlineError."""
     problem: KclientError | None = None
     try:
         async with asyncio.timeout(timeout):
@@ -288,7 +289,8 @@ async def retry_until_answered(
         if isinstance(exc, KclientError):
             raise
         raise DeadlineError(
-            f"{doing}: no answer within {timeout} s. {'No broker is available.' if problem is None else problem.text} "
+            f"{doing}: no response within {timeout} s. "
+            f"{'No broker is available.' if problem is None else problem.text} "
             "Check that the cluster is up, or use a longer timeout.",
             waiting_for="metadata of topics",
             timeout=timeout,

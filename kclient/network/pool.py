@@ -39,7 +39,7 @@ class ConnectionPool:
         """Return the connection to a broker. Raise ConnectError (stage metadata) if metadata does not name it.
 
         If the broker's address has changed, the old connection is closed. A broker that metadata no longer names
-        keeps its open connection, because the metadata answer may be older than the connection.
+        keeps its open connection, because the metadata response may be older than the connection.
         """
         node = self._nodes.get((node_id, purpose))
         broker = self._metadata.brokers.get(node_id)

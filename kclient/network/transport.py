@@ -28,7 +28,7 @@ from kclient.errors import InvalidFrameError
 SIZE = struct.Struct(">i")
 SMALLEST_FRAME = 4  # a response is at least its correlation id
 READ_AHEAD_BYTES = 65_536
-FIRST_BYTES = 2_097_152  # most answers to Fetch are shorter
+FIRST_BYTES = 2_097_152  # most responses to Fetch are shorter
 GROWTH = 8
 
 Bytes = bytes | bytearray | memoryview
@@ -143,7 +143,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._refused = InvalidFrameError(
             f"the peer announced a frame of {size} bytes; between {self.smallest} and {self.limit} are possible. "
             "Either it does not speak Kafka's protocol or the stream is damaged. "
-            "Check the address; for answers that are really this large raise max_frame_bytes.",
+            "Check the address; for responses that are really this large raise max_frame_bytes.",
             size=size,
             limit=self.limit,
         )
@@ -189,7 +189,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
 @attrs.define(eq=False)
 class Reservation:
-    """The bytes of one answer: granted, or waiting, with `on_granted` to be called later."""
+    """The bytes of one response: granted, or waiting, with `on_granted` to be called later."""
 
     size: int
     on_granted: Callable[[], None]
@@ -197,10 +197,10 @@ class Reservation:
 
 
 class ReceiveBudget:
-    """Limits the bytes of long answers that all connections of a client receive at the same time.
+    """Limits the bytes of long responses that all connections of a client receive at the same time.
 
-    At most `limit` bytes are granted, and always at least one answer. A connection reserves the whole answer at once,
-    so two half-received answers never wait for each other.
+    At most `limit` bytes are granted, and always at least one response. A connection reserves the whole response at
+    once, so two half-received responses never wait for each other.
     """
 
     def __init__(self, limit: int) -> None:
@@ -218,7 +218,7 @@ class ReceiveBudget:
         return claim
 
     def release(self, claim: Reservation) -> None:
-        """Return the bytes, because the answer is complete or its connection has ended."""
+        """Return the bytes, because the response is complete or its connection has ended."""
         if not claim.is_granted:
             self._waiting.remove(claim)
             return

@@ -83,10 +83,10 @@ async def list_offsets_from(
     request = build_request(wanted, epochs, isolation_level, timeout_ms)
     least = min_version(wanted.values(), isolation_level)
     try:
-        answer = await cluster.request(node_id, request, min_version=least)
+        response = await cluster.request(node_id, request, min_version=least)
     except VersionError as exc:
         raise version_error(exc, least) from exc
-    return parse_response(cast(ListOffsetsResponse, answer), wanted)
+    return parse_response(cast(ListOffsetsResponse, response), wanted)
 
 
 def group_by_leader(
@@ -117,20 +117,20 @@ async def list_offsets_once(
         for node_id, partitions in leaders.items()
     ]
     answered: dict[TopicPartition, OffsetAndTimestamp | None] = {}
-    for answer in await asyncio.gather(*questions, return_exceptions=True):
-        if isinstance(answer, ListedOffsets):
-            answered |= answer.found
-            answered |= dict.fromkeys(answer.missing)
-            if answer.refused:
+    for response in await asyncio.gather(*questions, return_exceptions=True):
+        if isinstance(response, ListedOffsets):
+            answered |= response.found
+            answered |= dict.fromkeys(response.missing)
+            if response.refused:
                 logger.debug(
-                    "ListOffsets was refused for %s, will ask again", format_partitions(answer.refused)
+                    "ListOffsets was refused for %s, will ask again", format_partitions(response.refused)
                 )
-            for tp, found in answer.found.items():
+            for tp, found in response.found.items():
                 cluster.saw_leader_epoch(tp, found.leader_epoch)
-        elif isinstance(answer, KclientError) and answer.retriable:
-            logger.debug("ListOffsets failed, will ask again: %s", answer)
+        elif isinstance(response, KclientError) and response.retriable:
+            logger.debug("ListOffsets failed, will ask again: %s", response)
         else:
-            raise answer
+            raise response
     return answered
 
 
@@ -138,12 +138,14 @@ async def _refresh(cluster: Cluster, partitions: Iterable[TopicPartition], timeo
     """Request metadata of these topics, also of topics that the consumer is not subscribed to."""
     topics = list(dict.fromkeys(tp.topic for tp in partitions))
     try:
-        answer = await cluster.describe_topics(topics, allow_auto_create=False, timeout=timeout)
+        response = await cluster.describe_topics(topics, allow_auto_create=False, timeout=timeout)
     except KclientError as exc:
         if not exc.retriable:
             raise
         return
-    refused = [topic.name or "" for topic in answer.topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED]
+    refused = [
+        topic.name or "" for topic in response.topics if topic.error_code == TOPIC_AUTHORIZATION_FAILED
+    ]
     if refused:
         raise broker_error(TOPIC_AUTHORIZATION_FAILED, "Looking up offsets", topics=refused)
 
@@ -223,13 +225,13 @@ def build_request(
     )
 
 
-def parse_response(answer: ListOffsetsResponse, wanted: Iterable[TopicPartition]) -> ListedOffsets:
+def parse_response(response: ListOffsetsResponse, wanted: Iterable[TopicPartition]) -> ListedOffsets:
     """Sort the partitions of a response. Raises TopicAuthorizationError with every unauthorized topic."""
     found: dict[TopicPartition, OffsetAndTimestamp] = {}
     missing: dict[TopicPartition, None] = {}
     refused: dict[TopicPartition, int] = {}
     forbidden: dict[str, None] = {}
-    for tp, partition in _partitions(answer):
+    for tp, partition in _partitions(response):
         if partition.error_code == TOPIC_AUTHORIZATION_FAILED:
             forbidden[tp.topic] = None
         elif partition.error_code == UNSUPPORTED_FOR_MESSAGE_FORMAT:
@@ -253,9 +255,9 @@ def parse_response(answer: ListOffsetsResponse, wanted: Iterable[TopicPartition]
 
 
 def _partitions(
-    answer: ListOffsetsResponse,
+    response: ListOffsetsResponse,
 ) -> Iterator[tuple[TopicPartition, ListOffsetsPartitionResponse]]:
-    for topic in answer.topics:
+    for topic in response.topics:
         for partition in topic.partitions:
             yield TopicPartition(topic.name, partition.partition_index), partition
 

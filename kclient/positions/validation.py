@@ -141,7 +141,7 @@ class PositionValidator:
         self.apply_epoch_ends(ends)
 
     def apply_epoch_ends(self, ends: Mapping[TopicPartition, EpochEnd]) -> None:
-        """Complete, move or reset the positions of AWAIT_VALIDATION partitions by the leaders' answers."""
+        """Complete, move or reset the positions of AWAIT_VALIDATION partitions by the leaders' responses."""
         truncated: dict[TopicPartition, EpochEnd] = {}
         resets: list[OffsetReset] = []
         strategy = self._context.policy.on_out_of_range

@@ -1,4 +1,4 @@
-"""SASL PLAIN (RFC 4616), both sides: one token, `authorization id NUL user NUL password`, and no answer to check."""
+"""SASL PLAIN (RFC 4616), both sides: one token, `authorization id NUL user NUL password`, and no response to check."""
 
 from __future__ import annotations
 

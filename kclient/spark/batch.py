@@ -78,7 +78,7 @@ async def _plan(lookup: ClusterLookup, options: SourceOptions, narrowing: RangeF
 async def _fresh_bounds(
     lookup: ClusterLookup, options: SourceOptions, needed: Offsets, bounds: Bounds
 ) -> Bounds:
-    """Look up the bounds again while a log ends before a needed offset: the answer may be stale."""
+    """Look up the bounds again while a log ends before a needed offset: the response may be stale."""
     for _ in range(options.offset_retries):
         short = ending_before(needed, bounds)
         if not short:

@@ -114,7 +114,7 @@ class DriverClient:
                 if isinstance(exc, KclientError):
                     raise
                 raise DeadlineError(
-                    f"The brokers gave no answer within {timeout:.3g} s. They are busy, restarting or out of reach. "
+                    f"The brokers gave no response within {timeout:.3g} s. They are busy, restarting or out of reach. "
                     "Look at the brokers; the next batch asks again.",
                     waiting_for="the driver's question",
                     timeout=timeout,

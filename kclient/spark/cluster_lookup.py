@@ -117,7 +117,7 @@ class ClusterLookup:
         isolation = ISOLATION_LEVELS[config.isolation_level]
         timeout = timeout_share * self._timeout
         found = await list_offsets(self._cluster, wanted, isolation, backoff=backoff, timeout=timeout)
-        return {tp: None if answer is None else answer.offset for tp, answer in found.items()}
+        return {tp: None if response is None else response.offset for tp, response in found.items()}
 
     async def _matching(self, expression: re.Pattern[str], internal: bool) -> tuple[TopicPartition, ...]:
         return tuple(
@@ -143,8 +143,8 @@ class ClusterLookup:
         return tuple(sorted(found))
 
     async def _describe(self, names: list[str] | None) -> list[MetadataResponseTopic]:
-        answer = await self._cluster.describe_topics(names, allow_auto_create=False, timeout=self._timeout)
-        return sorted(answer.topics, key=lambda topic: topic.name or "")
+        response = await self._cluster.describe_topics(names, allow_auto_create=False, timeout=self._timeout)
+        return sorted(response.topics, key=lambda topic: topic.name or "")
 
     async def _unknown(self, name: str) -> UnknownTopicError:
         existing = [topic.name or "" for topic in await self._describe(None) if topic.error_code == NONE]

@@ -279,18 +279,18 @@ class RangeFetcher:
         backoff = Backoff.for_retries(self._config, self._runtime)
         while position < self._end:
             try:
-                answer = await self._fetch_once(position)
+                response = await self._fetch_once(position)
             except KclientError as exc:
                 if not exc.retriable:
                     raise
-                self._failure, self._replica, answer = exc, None, position
+                self._failure, self._replica, response = exc, None, position
                 log.info("%s at %d: will fetch again: %s", self._wanted.tp, position, exc)
                 self._cluster.request_update(f"a fetch of {self._wanted.tp} failed", reset_backoff=False)
-            if isinstance(answer, FetchedBatches):
-                return answer
-            if answer == position:
+            if isinstance(response, FetchedBatches):
+                return response
+            if response == position:
                 await asyncio.sleep(backoff.next())
-            position = answer
+            position = response
         return None
 
     async def _fetch_once(self, position: int) -> FetchedBatches | int:
@@ -304,7 +304,7 @@ class RangeFetcher:
         if self._wanted.topic_id is not None and topic_id not in (None, self._wanted.topic_id):
             return await self._refresh_bounds(position)
         committed = self._isolation is IsolationLevel.READ_COMMITTED
-        answer = await self._cluster.request(
+        response = await self._cluster.request(
             leader.node_id if self._replica is None else self._replica,
             self._request(position, topic_id, leader.epoch),
             min_version=FIRST_VERSION_WITH_ISOLATION if committed else 0,
@@ -312,7 +312,7 @@ class RangeFetcher:
             if topic_id is None
             else None,  # 13 and later need ids (KIP-516)
         )
-        return await self._handle_response(position, cast("FetchResponse", answer))
+        return await self._handle_response(position, cast("FetchResponse", response))
 
     @property
     def _isolation(self) -> IsolationLevel:
@@ -337,9 +337,9 @@ class RangeFetcher:
             rack_id=self._config.client_rack,
         )
 
-    async def _handle_response(self, position: int, answer: FetchResponse) -> FetchedBatches | int:
-        partitions = [partition for topic in answer.responses for partition in topic.partitions]
-        code = answer.error_code or (partitions[0].error_code if partitions else NONE)
+    async def _handle_response(self, position: int, response: FetchResponse) -> FetchedBatches | int:
+        partitions = [partition for topic in response.responses for partition in topic.partitions]
+        code = response.error_code or (partitions[0].error_code if partitions else NONE)
         if code != NONE and self._replica is not None:
             self._replica = None  # a follower may lag; ask the leader (KIP-392)
             return position

@@ -95,7 +95,7 @@ tolerated: Final[Counter[str]] = Counter()
 
 
 def ending_before(needed: Offsets, bounds: Bounds) -> list[TopicPartition]:
-    """Return the partitions whose log ends before a needed offset: records are lost, or the broker's answer is old.
+    """Return the partitions whose log ends before a needed offset: records are lost, or the broker's response is old.
 
     Ask again before this counts as a loss.
     """

@@ -151,7 +151,7 @@ class Stream:
 
     async def _latest(self, handle: ClusterHandle, start: Offsets | None, limit: Limit) -> Offsets:
         logs = self._logs
-        # Without `start` there is nothing to compare a stale answer of a lagging broker with, so ask twice.
+        # Without `start` there is nothing to compare a stale response of a lagging broker with, so ask twice.
         if start is None and not logs.seen:
             await logs.refresh(handle.lookup, {})
         await logs.refresh(handle.lookup, _further(start or {}, logs.ends))

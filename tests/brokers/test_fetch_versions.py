@@ -47,11 +47,11 @@ def test_a_session_names_only_what_changed(broker: Broker, fresh_name: str) -> N
         read_nothing(consumer, 0.5)
         first, *rest = tap.answered("Fetch")
         assert (session_of(first), sorted(named(first))) == ((0, 0), [(0, 0), (1, 0), (2, 0)])
-        (session_id,) = {one.answer.session_id for one in [first, *rest]}
+        (session_id,) = {one.response.session_id for one in [first, *rest]}
         assert session_id > 0
         assert [session_of(one) for one in rest] == [(session_id, n + 1) for n in range(len(rest))]
         assert named(rest[-1]) == []
-        assert rest[-1].answer.responses == []
+        assert rest[-1].response.responses == []
         tap.forget()
         produce(broker, fresh_name, numbered(1, FIRST))
         assert len(read(consumer, 1)) == 1
@@ -87,7 +87,7 @@ def test_topics_are_named_by_id_since_that_is_understood(broker: Broker, fresh_n
     with consumer_of(broker, tap) as consumer:
         consumer.assign([TopicPartition(fresh_name, 0)])
         assert len(read(consumer, 3)) == 3
-        known = {topic.name: topic.topic_id for topic in tap.answered("Metadata")[-1].answer.topics}
+        known = {topic.name: topic.topic_id for topic in tap.answered("Metadata")[-1].response.topics}
         fetch = tap.asked("Fetch")[0]
         (topic,) = fetch.request.topics
         assert (known[fresh_name] != NO_ID) == broker.since("2.8")
@@ -118,7 +118,7 @@ def test_a_committed_epoch_is_checked_where_epochs_can_be_trusted(broker: Broker
         return
     (check,) = checks
     (asked,) = check.request.topics[0].partitions
-    (told,) = check.answer.topics[0].partitions
+    (told,) = check.response.topics[0].partitions
     assert (asked.leader_epoch, asked.current_leader_epoch) == (0, 0)
     assert (told.error_code, told.leader_epoch, told.end_offset) == (0, 0, 10)
     assert tap.apis().index("OffsetForLeaderEpoch") < tap.apis().index("Fetch")

@@ -111,7 +111,7 @@ def test_old_formats_read_as_java_reads_them(broker: Broker, java: dict[str, lis
     stored = [
         bytes(row.records)
         for one in tap.answered("Fetch")
-        for topic in one.answer.responses
+        for topic in one.response.responses
         for row in topic.partitions
         if row.records
     ]

@@ -93,7 +93,7 @@ def test_a_poll_gives_at_most_so_many_and_the_rest_is_not_fetched_again(
     brought = [
         one
         for one in tap.answered("Fetch")
-        for topic in one.answer.responses
+        for topic in one.response.responses
         for row in topic.partitions
         if row.records
     ]

@@ -85,4 +85,4 @@ def test_the_newest_common_versions_are_spoken(broker: Broker, fresh_name: str) 
         entry = MESSAGES[f"{api}Request"]
         assert entry.api_key is not None
         assert version == min(offered[entry.api_key][1], entry.highest), api
-    assert tap.asked("ApiVersions")[-1].answer.error_code == NONE
+    assert tap.asked("ApiVersions")[-1].response.error_code == NONE

@@ -165,7 +165,7 @@ def test_no_partition_brings_more_than_its_own_limit_at_once() -> None:
             found: list[Record[Any, Any]] = []
             while len(found) < 60:
                 found += await consumer.poll(5)
-            answers = [one.answer for one in of(kafka, "Fetch") if one.answer is not None]
+            answers = [one.response for one in of(kafka, "Fetch") if one.response is not None]
         rows = [row for answer in answers for topic in answer.responses for row in topic.partitions]
         sizes = [len(row.records) for row in rows if row.records]
         assert max(sizes) <= 300
@@ -184,7 +184,7 @@ def test_what_is_left_over_is_not_fetched_once_more() -> None:
             while len(found) < 10:
                 found += await consumer.poll(1)
             assert offsets(found, A0) == list(range(10))
-            assert len([one for one in of(kafka, "Fetch") if brings_records(one.answer)]) == 1
+            assert len([one for one in of(kafka, "Fetch") if brings_records(one.response)]) == 1
 
     play(scenario)
 

@@ -452,7 +452,7 @@ def test_requests_are_logged_decoded(cluster: EmbeddedCluster) -> None:
     (entry,) = cluster.requests
     assert (entry.api, entry.version, entry.client_id, entry.node) == ("Metadata", 9, "asker", 2)
     assert entry.request.topics is None
-    assert [topic.name for topic in entry.answer.topics] == ["orders"]
+    assert [topic.name for topic in entry.response.topics] == ["orders"]
     assert entry.connection == 2
     assert "Metadata v9 to broker 2 from 'asker' on connection 2" in str(entry)
 
@@ -494,16 +494,16 @@ def test_consumers_are_sent_to_the_follower_that_was_chosen(cluster: EmbeddedClu
     with Consumer(client_rack="here", **settings) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
         assert [record.value for record in consumer.poll(timeout=10.0)] == [b"a"]
-    fetches = [entry for entry in cluster.requests if entry.api == "Fetch" and entry.answer is not None]
-    sent_on = [entry.node for entry in fetches if entry.answer.responses and read_from(entry) == 3]
-    served = [entry.node for entry in fetches if entry.answer.responses and read_from(entry) == -1]
+    fetches = [entry for entry in cluster.requests if entry.api == "Fetch" and entry.response is not None]
+    sent_on = [entry.node for entry in fetches if entry.response.responses and read_from(entry) == 3]
+    served = [entry.node for entry in fetches if entry.response.responses and read_from(entry) == -1]
     assert (sent_on, served[0]) == ([1], 3)
     with pytest.raises(ArgumentError, match="Broker 9 holds no replica of orders-0"):
         cluster.set_follower("orders", 0, 9)
 
 
 def read_from(entry: Any) -> int:
-    return int(entry.answer.responses[0].partitions[0].preferred_read_replica)
+    return int(entry.response.responses[0].partitions[0].preferred_read_replica)
 
 
 def test_old_records_expire_when_time_passes_or_when_told() -> None:

@@ -227,14 +227,14 @@ def test_librdkafka_reads_from_the_follower_in_its_rack() -> None:
             cluster.produce("orders", [b"%d" % number])
             assert [message.value() for message in librdkafka_reads(consumer, 1)] == [b"%d" % number]
         consumer.close()
-        fetches = [entry for entry in cluster.requests if entry.api == "Fetch" and entry.answer is not None]
+        fetches = [entry for entry in cluster.requests if entry.api == "Fetch" and entry.response is not None]
         with_records = [entry.node for entry in fetches if any(rows(entry))]
     assert cluster.state.topics["orders"].partitions[0].leader == 1
     assert with_records == [2, 2, 2]
 
 
 def rows(entry: Any) -> list[Any]:
-    return [part.records for topic in entry.answer.responses for part in topic.partitions]
+    return [part.records for topic in entry.response.responses for part in topic.partitions]
 
 
 def test_the_admin_client_of_librdkafka_looks_up_and_changes(cluster: EmbeddedCluster) -> None:

@@ -186,9 +186,9 @@ async def live(place: Place, kind: str, at: int) -> Life:
 def _monotone(place: Place) -> bool:
     newest: dict[tuple[Any, int], int] = {}
     for one in place.asked("OffsetCommit"):
-        if one.answer is None:
+        if one.response is None:
             continue
-        for asked, told in zip(one.request.topics, one.answer.topics, strict=True):
+        for asked, told in zip(one.request.topics, one.response.topics, strict=True):
             for stored, answer in zip(asked.partitions, told.partitions, strict=True):
                 key = (asked.topic_id, stored.partition_index)
                 if answer.error_code == 0 and stored.committed_offset < newest.get(key, 0):

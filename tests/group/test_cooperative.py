@@ -233,18 +233,18 @@ def test_what_is_kept_is_read_while_the_join_waits_for_a_busy_member() -> None:
             await until(lambda: shared_out(a, b))
             await b.stop()
             await join("c")
-            await until(lambda: any(one.answer is None for one in a.asked("JoinGroup")))
+            await until(lambda: any(one.response is None for one in a.asked("JoinGroup")))
             waiting = place.now
             await asyncio.sleep(8)
-            assert all(one.answer is not None for one in a.asked("JoinGroup")[:-1])
-            assert a.asked("JoinGroup")[-1].answer is None
+            assert all(one.response is not None for one in a.asked("JoinGroup")[:-1])
+            assert a.asked("JoinGroup")[-1].response is None
             assert partitions_seen(a, waiting + 5) == set(a.partitions)
             fetched = a.asked("Fetch", since=waiting)
             assert len(fetched) > 40
             said = (await a.host.start(a.consumer.explain())).consumer
             assert said.startswith("2 partitions are kept meanwhile: group g joining")
             b.poll()
-            await until(lambda: a.asked("JoinGroup")[-1].answer is not None)
+            await until(lambda: a.asked("JoinGroup")[-1].response is not None)
 
     simulate(scenario, topics={"t": 4})
 
@@ -299,7 +299,7 @@ def test_a_commit_inside_of_the_revocation_is_accepted() -> None:
             (revoked,) = [told for told in a.told if told.method == "revoked"]
             (commit,) = a.asked("OffsetCommit")
             assert commit.request.generation_id_or_member_epoch == 2
-            assert {p.error_code for topic in commit.answer.topics for p in topic.partitions} == {0}
+            assert {p.error_code for topic in commit.response.topics for p in topic.partitions} == {0}
             assert revoked.assignment == ALL
             assert a.errors == []
 

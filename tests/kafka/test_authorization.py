@@ -57,7 +57,7 @@ def test_committed_offsets_of_topics_that_are_denied(
             with pytest.raises(TopicAuthorizationError) as caught:
                 consumer.committed(topics)
             assert sorted(caught.value.topics) == [one.topic, two.topic]
-            assert sorted(codes(tap.answered("OffsetFetch")[-1].answer)) == [0, 29, 29]
+            assert sorted(codes(tap.answered("OffsetFetch")[-1].response)) == [0, 29, 29]
             (found,) = consumer.committed([open_one]).values()
             assert found is not None
             assert found.offset == 4
@@ -80,7 +80,7 @@ def test_a_reset_that_is_denied_is_told_once_for_each_attempt(
             with pytest.raises(TopicAuthorizationError) as caught:
                 read(consumer, 1)
             assert sorted(caught.value.topics) == [one.topic, two.topic]
-            assert sorted(codes(tap.answered("ListOffsets")[-1].answer)) == [0, 29, 29]
+            assert sorted(codes(tap.answered("ListOffsets")[-1].response)) == [0, 29, 29]
         records: list[Any] = []
         failures = 0
         while len(records) < 30 and failures < 5:
@@ -143,7 +143,7 @@ def test_a_denial_of_a_partition_that_was_given_up_is_not_told(
         with denied(kafka1, AclOperation.READ, one.topic):
             tap.forget()
             for _ in range(100):  # the answer with the error is there, and no poll has looked at it
-                answers = [one.answer for one in tap.answered("Fetch")]
+                answers = [one.response for one in tap.answered("Fetch")]
                 if 29 in [
                     row.error_code for a in answers for topic in a.responses for row in topic.partitions
                 ]:

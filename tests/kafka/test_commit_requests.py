@@ -110,7 +110,7 @@ def test_an_automatic_commit_that_is_refused_is_tried_again_on_the_interval(
 
 
 def codes_of(one: Exchange) -> list[int]:
-    return [row.error_code for topic in one.answer.topics for row in topic.partitions]
+    return [row.error_code for topic in one.response.topics for row in topic.partitions]
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_a_commit_that_failed_for_now_is_repeated_soon(kafka3: KafkaCluster, fre
 def beats(tap: Tap, old: int) -> Iterator[Exchange]:
     """Heartbeats that another coordinator than the old one has taken."""
     for one in tap.answered("Heartbeat"):
-        if one.port != old and one.answer.error_code == 0:
+        if one.port != old and one.response.error_code == 0:
             yield one
 
 

@@ -199,7 +199,7 @@ def test_members_of_two_clients_share_come_and_go(kafka: KafkaCluster, fresh_nam
         assert all(one.rebalance_timeout_ms == -1 for one in later)
         assert {one.member_id for one in later} == {first.member_id}
         assert later[-1].member_epoch == -1
-        assert all(one.answer.error_code == 0 for one in ours.tap.answered("ConsumerGroupHeartbeat"))
+        assert all(one.response.error_code == 0 for one in ours.tap.answered("ConsumerGroupHeartbeat"))
 
 
 @pytest.mark.slow

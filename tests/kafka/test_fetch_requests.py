@@ -44,7 +44,7 @@ def brought(tap: Tap) -> list[Exchange]:
     return [
         one
         for one in tap.answered("Fetch")
-        if any(row.records for topic in one.answer.responses for row in topic.partitions)
+        if any(row.records for topic in one.response.responses for row in topic.partitions)
     ]
 
 
@@ -155,12 +155,12 @@ def test_an_answer_for_another_offset_is_dropped(kafka1: KafkaCluster, fresh_nam
     tap = Tap()
     with reader(kafka1, tp, runtime=tap, fetch_max_wait_ms=1500) as consumer:
         assert len(read(consumer, 10)) == 10
-        while tap.asked("Fetch")[-1].answer is not None:
+        while tap.asked("Fetch")[-1].response is not None:
             time.sleep(0.01)
         consumer.seek(tp, 4)
         produce_numbers(kafka1, fresh_name, [10], 1)
         assert offsets(read(consumer, 7)) == list(range(4, 11))
-        bases = [int.from_bytes(one.answer.responses[0].partitions[0].records[:8]) for one in brought(tap)]
+        bases = [int.from_bytes(one.response.responses[0].partitions[0].records[:8]) for one in brought(tap)]
         assert (10 in bases, bases[-1] < 10) == (True, True)
         assert offsets(consumer.poll(0.3)) == []
 
@@ -218,7 +218,12 @@ def test_what_was_read_is_measured(kafka1: KafkaCluster, fresh_name: str) -> Non
         assert measured.value("records-consumed-total", topic=fresh_name) == 20
         assert [measured.value("records-lag", topic=fresh_name, partition=n) for n in range(2)] == [0, 0]
         sizes = [
-            sum(len(row.records) for topic in one.answer.responses for row in topic.partitions if row.records)
+            sum(
+                len(row.records)
+                for topic in one.response.responses
+                for row in topic.partitions
+                if row.records
+            )
             for one in brought(tap)
         ]
         assert 0 < measured.value("bytes-consumed-total", topic=fresh_name) <= sum(sizes)

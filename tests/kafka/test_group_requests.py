@@ -41,7 +41,7 @@ def until(reached: Callable[[], bool], *consumers: Consumer) -> list[Any]:
 
 
 def codes(exchanges: list[Exchange]) -> list[int]:
-    return [one.answer.error_code for one in exchanges]
+    return [one.response.error_code for one in exchanges]
 
 
 def group_calls(tap: Tap) -> list[str]:
@@ -64,7 +64,7 @@ def test_a_first_join_in_two_steps(request: pytest.FixtureRequest, cluster: str,
         assert (found.request.key_type, asked) == (0, [fresh_name])
         first, second = tap.answered("JoinGroup")
         assert codes([first, second]) == [MEMBER_ID_REQUIRED, 0]
-        assert (first.request.member_id, second.request.member_id) == ("", first.answer.member_id)
+        assert (first.request.member_id, second.request.member_id) == ("", first.response.member_id)
         for join in (first.request, second.request):
             assert (join.group_id, join.protocol_type) == (fresh_name, "consumer")
             assert (join.session_timeout_ms, join.rebalance_timeout_ms) == (SESSION_MS, MAX_POLL_MS)
@@ -72,9 +72,9 @@ def test_a_first_join_in_two_steps(request: pytest.FixtureRequest, cluster: str,
             assert decode_subscription(join.protocols[0].metadata).topics == (fresh_name,)
         (sync,) = tap.answered("SyncGroup")
         identity = (sync.request.group_id, sync.request.generation_id, sync.request.member_id)
-        assert identity == (fresh_name, second.answer.generation_id, first.answer.member_id)
+        assert identity == (fresh_name, second.response.generation_id, first.response.member_id)
         assert (sync.request.protocol_type, sync.request.protocol_name) == ("consumer", "range")
-        assert decode_assignment(sync.answer.assignment).partitions == consumer.assignment()
+        assert decode_assignment(sync.response.assignment).partitions == consumer.assignment()
         metadata = consumer.group_metadata()
         assert (metadata.generation_id, metadata.member_id) == identity[1:]
         assert not [one for one in tap.asked("Heartbeat") if one.request.generation_id != identity[1]]
@@ -142,7 +142,7 @@ def test_a_rebalance_runs_while_the_application_does_not_poll(kafka1: KafkaClust
         assert join.request.reason
         assert one.assignment() == ()
         one.poll(0.5)
-        assert one.assignment() == decode_assignment(sync.answer.assignment).partitions
+        assert one.assignment() == decode_assignment(sync.response.assignment).partitions
         assert len(one.assignment()) == 2
         until(lambda: bool(taps[2].answered("SyncGroup")), three)
         assert len(taps[0].asked("JoinGroup")) == 1
@@ -151,7 +151,7 @@ def test_a_rebalance_runs_while_the_application_does_not_poll(kafka1: KafkaClust
 
 def check_who_leads(taps: list[Tap]) -> None:
     """One member was told of all and said who gets what; the others were told of nobody and said nothing."""
-    joins = [tap.answered("JoinGroup")[-1].answer for tap in taps]
+    joins = [tap.answered("JoinGroup")[-1].response for tap in taps]
     plans = [tap.answered("SyncGroup")[-1].request.assignments for tap in taps]
     leads = [join.leader == join.member_id for join in joins]
     assert sorted(leads) == [False, False, True]
@@ -251,7 +251,7 @@ def test_a_coordinator_that_is_gone_is_looked_up_one_question_at_a_time(
         lookups = tap.asked("FindCoordinator")
         assert len(lookups) >= 2
         assert all(one.beside == [] for one in lookups)
-        until(lambda: tap.answered("Heartbeat")[-1].answer.error_code == 0, consumer)
+        until(lambda: tap.answered("Heartbeat")[-1].response.error_code == 0, consumer)
         assert consumer.group_metadata() == generation
         assert not tap.asked("JoinGroup")
 
@@ -270,7 +270,7 @@ def test_what_is_committed_is_asked_each_time(kafka1: KafkaCluster, fresh_name: 
         (commit,) = tap.answered("OffsetCommit")
         (topic,) = commit.request.topics
         assert {row.partition_index: row.committed_offset for row in topic.partitions} == {0: 3, 1: 3, 2: 3}
-        (told,) = commit.answer.topics
+        (told,) = commit.response.topics
         assert {row.partition_index: row.error_code for row in told.partitions} == {0: 0, 1: 0, 2: 0}
         assert committed(kafka1, fresh_name) == dict.fromkeys(parts, 3)
         for times in (1, 2):

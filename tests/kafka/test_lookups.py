@@ -23,7 +23,7 @@ def asked(one: Exchange) -> set[int]:
 
 
 def codes(one: Exchange) -> set[int]:
-    return {row.error_code for topic in one.answer.topics for row in topic.partitions}
+    return {row.error_code for topic in one.response.topics for row in topic.partitions}
 
 
 def elect_preferred(kafka: KafkaCluster, topic: str) -> None:
@@ -105,5 +105,5 @@ def test_brokers_that_are_gone_and_brokers_that_lead_no_more(kafka3: KafkaCluste
         refused = [one for one in tap.answered("ListOffsets") if codes(one) & stale]
         assert {number for one in refused for number in asked(one)} >= moved
         assert consumer.committed(parts) == commits
-        answers = [one.answer.groups[0].error_code for one in tap.answered("OffsetFetch")]
+        answers = [one.response.groups[0].error_code for one in tap.answered("OffsetFetch")]
         assert (answers[0], answers[-1]) == (NOT_COORDINATOR, 0)

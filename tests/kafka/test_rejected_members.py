@@ -38,7 +38,7 @@ def test_who_may_not_describe_the_group_is_told_no_coordinator(kafka1: KafkaClus
         with pytest.raises(GroupAuthorizationError, match=fresh_name):
             consumer.poll(SECONDS)
         (lookup,) = tap.answered("FindCoordinator")
-        assert lookup.answer.coordinators[0].error_code == GROUP_AUTHORIZATION_FAILED
+        assert lookup.response.coordinators[0].error_code == GROUP_AUTHORIZATION_FAILED
         assert not tap.asked("JoinGroup")
 
 
@@ -53,7 +53,7 @@ def test_who_may_not_read_the_group_does_not_come_in(kafka1: KafkaCluster, fresh
     ):
         with pytest.raises(GroupAuthorizationError, match=fresh_name):
             consumer.poll(SECONDS)
-        answer = tap.answered("JoinGroup")[0].answer
+        answer = tap.answered("JoinGroup")[0].response
         told = (answer.error_code, answer.generation_id, answer.member_id, answer.leader, answer.members)
         assert told == (GROUP_AUTHORIZATION_FAILED, -1, "", "", [])
         assert fresh_name not in groups_of(kafka1)
@@ -108,11 +108,11 @@ def test_a_plan_that_does_not_fit_is_not_taken(kafka1: KafkaCluster, fresh_name:
     keys = settings(kafka1, fresh_name, partition_assignment_strategy=[careless])
     with Consumer(fresh_name, **keys, listener=told, runtime=tap) as consumer:
         wait_for_assignment(consumer)
-        joined = [one for one in tap.answered("JoinGroup") if one.answer.error_code == 0]
+        joined = [one for one in tap.answered("JoinGroup") if one.response.error_code == 0]
         assert len(joined) == 2
         assert "does not match" in joined[1].request.reason
-        assert joined[0].answer.member_id == joined[1].answer.member_id
-        assert careless.told == [((right,), joined[1].answer.generation_id)]
+        assert joined[0].response.member_id == joined[1].response.member_id
+        assert careless.told == [((right,), joined[1].response.generation_id)]
         assert ("assigned", (right,)) == told.calls[-1]
         assert all(parts == () for _, parts in told.calls[:-1])
 

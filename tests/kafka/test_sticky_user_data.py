@@ -69,7 +69,7 @@ class Group:
 
 def what_java_told(tap: Tap) -> Subscription:
     """Java's subscription as the leader of three members was told it."""
-    answers = [one.answer for one in tap.answered("JoinGroup")]
+    answers = [one.response for one in tap.answered("JoinGroup")]
     members = next(answer.members for answer in answers if len(answer.members) == 3)
     (metadata,) = [member.metadata for member in members if member.member_id.startswith("java")]
     return decode_subscription(metadata)
@@ -136,6 +136,6 @@ def test_java_leads_and_kclient_keeps_what_it_can(
             java_last, ours_last = group.settle()
             assert java_later < java_last
             assert ours_later < ours_last
-            assert not any(one.answer.members for one in tap.answered("JoinGroup"))  # Java led all the time
+            assert not any(one.response.members for one in tap.answered("JoinGroup"))  # Java led all the time
         finally:
             group.close()

@@ -37,7 +37,7 @@ class Exchange:
     beside: list[int] = attrs.field(factory=list)
     client_id: str | None = None
     connection: object = None
-    answer: Any = None
+    response: Any = None
 
 
 @attrs.define
@@ -52,7 +52,7 @@ class Tap(Runtime):
 
     def answered(self, api: str) -> list[Exchange]:
         """Those of them that have an answer."""
-        return [one for one in self.asked(api) if one.answer is not None]
+        return [one for one in self.asked(api) if one.response is not None]
 
     def apis(self) -> list[str]:
         """The APIs of all requests, in their order."""
@@ -109,7 +109,7 @@ class Ear(asyncio.BufferedProtocol):
         header, at = read_message("RequestHeader", request_header_version(key, version), frame)
         request, _ = read_message(name, version, frame, at)
         api = name.removesuffix("Request")
-        beside = [one.port for one in self._tap.asked(api) if one.answer is None]
+        beside = [one.port for one in self._tap.asked(api) if one.response is None]
         client_id: str | None = header.client_id  # type: ignore[attr-defined]
         exchange = Exchange(api, version, request, self._port, beside, client_id, self)
         self._open[header.correlation_id] = exchange  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ class Ear(asyncio.BufferedProtocol):
         if exchange.api == "ApiVersions" and int.from_bytes(frame[4:6]) == 35:
             version = 0  # UNSUPPORTED_VERSION comes in a form that everybody can read
         _, at = read_response_header(key, version, frame)
-        exchange.answer, _ = read_message(response_name(key), version, frame, at)
+        exchange.response, _ = read_message(response_name(key), version, frame, at)
 
     def eof_received(self) -> bool | None:
         return self._inner.eof_received()

@@ -141,7 +141,7 @@ def test_the_set_up_timeout_doubles_up_to_its_maximum_while_tcp_is_not_connected
 
     async def fail(peer: Peer, settings: object, runtime: object, timeout: float, on_closed: object) -> None:
         given.append(timeout)
-        raise errors.no_answer(peer, timeout, next(stages))
+        raise errors.no_response(peer, timeout, next(stages))
 
     async def main() -> None:
         runtime = Names(names={FIRST: [FIRST]})

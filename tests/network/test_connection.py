@@ -104,7 +104,7 @@ def answer_bytes(correlation_id: int, body: bytes) -> bytes:
 @pytest.mark.parametrize("correlation_id", [0, -1, 7, FIRST_CORRELATION_ID])
 def test_a_wrong_correlation_id_closes_the_connection(correlation_id: int) -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
-        with pytest.raises(PortClosedError, match="an answer out of turn"):
+        with pytest.raises(PortClosedError, match="a response out of turn"):
             await beat(connection)
         assert isinstance(connection.reason, CorruptDataError)
         assert str(correlation_id) in str(connection.reason)

@@ -58,8 +58,8 @@ PEER = Peer("broker", 9092, 3, "10.0.0.1")
     [
         errors.name_not_resolved(PEER, 0.1, OSError(-2, "Name or service not known")),
         errors.not_connected(PEER, 0.1, ConnectionRefusedError(111, "refused")),
-        errors.no_answer(PEER, 0.1, "tcp"),
-        errors.no_answer(PEER, 0.1, "versions"),
+        errors.no_response(PEER, 0.1, "tcp"),
+        errors.no_response(PEER, 0.1, "versions"),
         errors.closed_early(PEER, 0.1),
         errors.lost(PEER, "waiting for the answer to Fetch", "reset"),
         errors.not_kafka(PEER, 0.1, b"HTTP"),

@@ -136,7 +136,7 @@ def test_a_join_that_ends_too_late_does_not_touch_what_was_assigned_by_hand(answ
                 await consumer.assign([T1])
             await polled_until(consumer, lambda: asked(cluster, "JoinGroup")[1:])
             await reached(lambda: asked(cluster, "SyncGroup"))
-            await reached(lambda: asked(cluster, "SyncGroup")[0].answer or not answered)
+            await reached(lambda: asked(cluster, "SyncGroup")[0].response or not answered)
             await asyncio.sleep(0.05)
             assert consumer.assignment() == ()
             await consumer.unsubscribe()

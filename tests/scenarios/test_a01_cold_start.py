@@ -48,16 +48,16 @@ def first(cluster: EmbeddedCluster, api: str) -> LoggedRequest:
 
 def check_the_way_to_a_position(cluster: EmbeddedCluster, resets: bool = True) -> None:
     """What went over the wire from the first FindCoordinator on, and in which order."""
-    found = [one.answer.coordinators[0].error_code for one in asked(cluster, "FindCoordinator")]
+    found = [one.response.coordinators[0].error_code for one in asked(cluster, "FindCoordinator")]
     assert found[0] == COORDINATOR_NOT_AVAILABLE
     assert found[-1] == 0
     joins = asked(cluster, "JoinGroup")
-    assert [one.answer.error_code for one in joins] == [MEMBER_ID_REQUIRED, 0]
-    assert [one.request.member_id for one in joins] == ["", joins[0].answer.member_id]
+    assert [one.response.error_code for one in joins] == [MEMBER_ID_REQUIRED, 0]
+    assert [one.request.member_id for one in joins] == ["", joins[0].response.member_id]
     (sync,) = asked(cluster, "SyncGroup")
-    assert [one.member_id for one in sync.request.assignments] == [joins[1].answer.member_id]
+    assert [one.member_id for one in sync.request.assignments] == [joins[1].response.member_id]
     (fetch,) = asked(cluster, "OffsetFetch")
-    (topic,) = fetch.answer.groups[0].topics
+    (topic,) = fetch.response.groups[0].topics
     assert sorted((one.partition_index, one.committed_offset) for one in topic.partitions) == [
         (0, -1),
         (1, -1),

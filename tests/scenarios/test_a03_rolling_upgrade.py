@@ -43,7 +43,9 @@ async def restart(join: Joining, members: list[GroupMember], name: str, strategy
 
 def chosen(place: Place) -> str:
     """The protocol of the newest generation."""
-    answers = [one.answer for one in place.asked("JoinGroup") if one.answer and one.answer.error_code == 0]
+    answers = [
+        one.response for one in place.asked("JoinGroup") if one.response and one.response.error_code == 0
+    ]
     return str(answers[-1].protocol_name)
 
 
@@ -84,7 +86,7 @@ def test_a03_two_rolling_steps_lead_from_range_to_cooperative_sticky() -> None:
             counted = Counter(all_seen(*everybody))
             assert set(range(total)) <= set(counted)
             assert not any(member.errors for member in everybody)
-            codes = {one.answer.error_code for one in place.asked("JoinGroup") if one.answer}
+            codes = {one.response.error_code for one in place.asked("JoinGroup") if one.response}
             assert INCONSISTENT_GROUP_PROTOCOL not in codes
 
     simulate(scenario, topics={"t": len(TWELVE)})

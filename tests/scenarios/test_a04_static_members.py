@@ -52,7 +52,7 @@ def test_a04_a_restart_within_the_session_timeout_costs_no_rebalance(leaves: str
             assert stays.asked("JoinGroup", began) == []
             assert place.asked("LeaveGroup") == []
             (answered,) = back.asked("JoinGroup", began)
-            assert answered.answer.skip_assignment is (leaves == "a")
+            assert answered.response.skip_assignment is (leaves == "a")
             (synced,) = back.asked("SyncGroup", began)
             assert synced.request.assignments == []
 
@@ -151,6 +151,6 @@ def test_a04_who_asks_for_it_leaves_with_its_member_id() -> None:
             assert place.now - closed < 4
             (left,) = place.asked("LeaveGroup")
             assert [one.member_id for one in left.request.members] == [member_id]
-            assert left.answer.members[0].error_code == 0
+            assert left.response.members[0].error_code == 0
 
     simulate(scenario, topics={"t": 4})

@@ -68,7 +68,7 @@ def test_a07_followers_serve_after_the_leader_named_them() -> None:
         assert await values(consumer, 5) == [b"%d" % n for n in range(5)]
         first, second, *_ = fetches(cluster)
         assert (first.node, second.node) == (LEADER, NEAR)
-        (row,) = first.answer.responses[0].partitions
+        (row,) = first.response.responses[0].partitions
         assert (row.preferred_read_replica, bytes(row.records)) == (NEAR, b"")
         assert first.request.rack_id == "a"
         cluster.produce("t", [b"new"])

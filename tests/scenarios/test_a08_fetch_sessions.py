@@ -59,7 +59,7 @@ async def more_fetches(cluster: EmbeddedCluster, consumer: AsyncConsumer, count:
     """Poll until so many new requests were answered; what came meanwhile."""
     before, found = len(fetches(cluster)), list[Any]()
     async with asyncio.timeout(10):
-        while len([one for one in fetches(cluster)[before:] if one.answer is not None]) < count:
+        while len([one for one in fetches(cluster)[before:] if one.response is not None]) < count:
             found += await consumer.poll(0.02)
     return found
 
@@ -71,7 +71,7 @@ def test_a08_fetch_sessions_name_only_what_changed() -> None:
         first, *later = fetches(cluster)
         assert (first.request.session_id, *says(first)) == (0, 0, [(n, 0) for n in range(10)], [])
         (session_id,) = {one.request.session_id for one in later}
-        assert session_id == first.answer.session_id != 0
+        assert session_id == first.response.session_id != 0
         assert [one.request.session_epoch for one in later] == list(range(1, len(later) + 1))
         changed = [entry for one in later for entry in says(one)[1]]
         assert {partition for partition, _ in changed} == {3, 7}
@@ -117,7 +117,9 @@ def test_a08_fetch_sessions_begin_anew_after_an_error(error: str | int, keeps_id
         else:  # the broker itself forgets, as when it needs the slot
             sessions_of(cluster.state.brokers[1]).open.clear()
         await more_fetches(cluster, consumer)
-        refused = next(n for n, one in enumerate(fetches(cluster)) if one.answer and one.answer.error_code)
+        refused = next(
+            n for n, one in enumerate(fetches(cluster)) if one.response and one.response.error_code
+        )
         anew = fetches(cluster)[refused + 1]
         assert anew.request.session_id == (session_id if keeps_id else 0)
         assert says(anew)[0] == 0
@@ -178,7 +180,7 @@ def test_a08_fetch_sessions_discard_an_answer_that_does_not_fit(fault: str) -> N
 def test_a08_fetch_sessions_follow_a_topic_that_is_made_anew(policy: str) -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await more_fetches(cluster, consumer)
-        old_id = fetches(cluster)[-1].answer and cluster.state.topics["t"].topic_id
+        old_id = fetches(cluster)[-1].response and cluster.state.topics["t"].topic_id
         cluster.forget_requests()
         cluster.recreate_topic("t")
         cluster.produce("t", [b"anew"] * 50, partition=3)
@@ -265,14 +267,14 @@ def test_a08_fetch_sessions_go_on_at_1_behind_the_last_epoch() -> None:
         (ours,) = (node.session for node in consumer._core.fetcher._nodes.values())
         (theirs,) = sessions_of(cluster.state.brokers[1]).open.values()
         consumer.pause(ALL)
-        await reached(lambda: all(one.answer is not None for one in fetches(cluster)))
+        await reached(lambda: all(one.response is not None for one in fetches(cluster)))
         await asyncio.sleep(0.1)
         ours.epoch = theirs.epoch = 2**31 - 1
         cluster.forget_requests()
         consumer.resume(ALL)
         await more_fetches(cluster, consumer)
         assert [one.request.session_epoch for one in fetches(cluster)][:3] == [2**31 - 1, 1, 2]
-        assert not any(one.answer.error_code for one in fetches(cluster) if one.answer)
+        assert not any(one.response.error_code for one in fetches(cluster) if one.response)
 
     fetching(scenario)
 
@@ -332,7 +334,7 @@ def test_a08_a_broker_that_knows_no_sessions_holds_up_no_close() -> None:
             await consumer.assign(ALL)
             cluster.produce("t", [b"one"], partition=0)
             await read(consumer, 1)
-            await reached(lambda: fetches(cluster)[-1].answer is None)
+            await reached(lambda: fetches(cluster)[-1].response is None)
             with within(2.0):
                 await consumer.close()
 

@@ -171,7 +171,7 @@ def test_a16_a_join_may_take_longer_than_a_request() -> None:
         consumer = place.consumer("t", group_id="g", request_timeout_ms=30_000)
         await place.read(consumer, 1)
         assert [bool(one.request.member_id) for one in place.asked("JoinGroup")] == [False, True]
-        (generation,) = {one.answer.generation_id for one in place.asked("JoinGroup")[1:]}
+        (generation,) = {one.response.generation_id for one in place.asked("JoinGroup")[1:]}
         assert generation == 1
 
     simulate(scenario, topics={"t": 1})

@@ -342,7 +342,7 @@ def test_d18_a_negative_epoch_in_an_answer_is_nobodys_and_a_new_one_is_used_at_o
             await until(lambda: a.partitions == ALL)
             epoch = a.consumer.group_metadata().generation_id
             place.cluster.on(BEAT, negative, times=1)
-            await until(lambda: a.asked(BEAT)[-1].answer and a.asked(BEAT)[-1].answer.member_epoch == -1)
+            await until(lambda: a.asked(BEAT)[-1].response and a.asked(BEAT)[-1].response.member_epoch == -1)
             sent = len(a.asked(BEAT))
             await until(lambda: len(a.asked(BEAT)) > sent + 1)
             assert {one.request.member_epoch for one in a.asked(BEAT)[sent:]} == {epoch}
@@ -352,7 +352,7 @@ def test_d18_a_negative_epoch_in_an_answer_is_nobodys_and_a_new_one_is_used_at_o
             await asyncio.sleep(3)
             beats = a.asked(BEAT)[sent:]
             for before, after in itertools.pairwise(beats):
-                assert after.request.member_epoch == before.answer.member_epoch
+                assert after.request.member_epoch == before.response.member_epoch
             assert beats[-1].request.member_epoch > epoch
             assert a.errors == []
 

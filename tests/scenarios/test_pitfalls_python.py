@@ -117,7 +117,7 @@ def test_brokers_are_reached_at_ipv6_addresses() -> None:
             servers = f"[::1]:{listener.port}"
             async with consumer_of(cluster, "t", group_id="g", bootstrap_servers=servers) as consumer:
                 assert len(await read(consumer, 1)) == 1
-            (broker,) = asked(cluster, "Metadata")[-1].answer.brokers
+            (broker,) = asked(cluster, "Metadata")[-1].response.brokers
             assert broker.host == "::1"
 
     play(scenario)
@@ -136,7 +136,7 @@ def test_no_topics_and_all_topics_are_told_apart_on_the_wire() -> None:
                 assert told[0] == []
                 assert None in told
                 empty = next(one for one in asked(cluster, "Metadata") if one.request.topics == [])
-                assert empty.answer.topics == []
+                assert empty.response.topics == []
 
     play(scenario)
 

@@ -13,7 +13,7 @@ from tests.simulation.runner import draw_plan, run_plan
 from tests.simulation.scenario import Scenario
 
 POINTS = {
-    "an answer to Fetch is lost, and the session with it",
+    "a response to Fetch is lost, and the session with it",
     "others run while records are decoded",
     "poll looks again for no reason",
 }

@@ -70,8 +70,8 @@ def offered(release: Release) -> Mapping[int, tuple[int, int]]:
 
 
 def versions_unsupported(correlation_id: int, release: Release) -> list[bytes | memoryview]:
-    """The answer to ApiVersions in a version that is not spoken: layout 0, and from 2.4 on the range that is."""
+    """The response to ApiVersions in a version that is not spoken: layout 0, and from 2.4 on the range that is."""
     own = offered(release)[API_VERSIONS]
     listed = [ApiVersion(api_key=API_VERSIONS, min_version=own[0], max_version=own[1])] if own[1] >= 3 else []
-    answer = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=listed)
-    return [*write_message(ResponseHeader(correlation_id=correlation_id), 0), *write_message(answer, 0)]
+    response = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=listed)
+    return [*write_message(ResponseHeader(correlation_id=correlation_id), 0), *write_message(response, 0)]

@@ -39,12 +39,12 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     if context.version >= CHECKED_SINCE:
         _check_destination(context, request)
     rows = apis.offered(context.state.release).items()
-    answer = ApiVersionsResponse(
+    response = ApiVersionsResponse(
         api_keys=[ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in rows]
     )
     if context.version >= NAMED_SINCE:
-        _add_features(context, answer)
-    return answer
+        _add_features(context, response)
+    return response
 
 
 def error_response(
@@ -64,15 +64,15 @@ def _check_destination(context: RequestContext, request: ApiVersionsRequest) -> 
         raise ApiError(REBOOTSTRAP_REQUIRED)
 
 
-def _add_features(context: RequestContext, answer: ApiVersionsResponse) -> None:
+def _add_features(context: RequestContext, response: ApiVersionsResponse) -> None:
     features = features_of(context.state.release)
-    answer.supported_features = [
+    response.supported_features = [
         SupportedFeatureKey(name=one.name, min_version=one.lowest, max_version=one.highest)
         for one in features
         if one.lowest > 0 or context.version >= LEVEL_ZERO_SINCE
     ]
-    answer.finalized_features_epoch = 0
-    answer.finalized_features = [
+    response.finalized_features_epoch = 0
+    response.finalized_features = [
         FinalizedFeatureKey(name=one.name, min_version_level=one.level, max_version_level=one.level)
         for one in features
         if one.level > 0

@@ -38,9 +38,9 @@ async def handle(
             Journal(known_group(coordinator, request.group_id, "Consumer group")), context, request
         )
     entered = group_to_join(coordinator, request.group_id)
-    answer = heartbeat(entered.journal, context, request)
+    response = heartbeat(entered.journal, context, request)
     entered.keep()
-    return answer
+    return response
 
 
 def error_response(

@@ -1,6 +1,6 @@
-"""EndTxn: commit or abort. The answer comes when that is decided; the markers follow it.
+"""EndTxn: commit or abort. The response comes when that is decided; the markers follow it.
 
-From version 5 on (transactions V2, KIP-890) the answer also holds the id and epoch of the next transaction.
+From version 5 on (transactions V2, KIP-890) the response also holds the id and epoch of the next transaction.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ KINDS: Final = {
 
 
 async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """One answer for each key; before version 4 there is one key."""
+    """One response for each key; before version 4 there is one key."""
     kind = KINDS.get(request.key_type)
     if kind is None:
         raise ApiError(INVALID_REQUEST)

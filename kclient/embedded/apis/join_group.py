@@ -32,17 +32,17 @@ async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGrou
         raise ApiError(INVALID_SESSION_TIMEOUT)
     if found is None or (found.kind == CONSUMER and found.empty):
         found = _new(coordinator, found, request)
-    answer = await found.classic_join(context, request)
-    return None if answer is None else _named(context, answer)
+    response = await found.classic_join(context, request)
+    return None if response is None else _named(context, response)
 
 
 def error_response(context: RequestContext, request: JoinGroupRequest, error: ApiError) -> JoinGroupResponse:
     """Return the error code and the member id of the request, unless it is unauthorized."""
     hidden = error.code in (GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED)
-    answer = JoinGroupResponse(
+    response = JoinGroupResponse(
         error_code=error.code, member_id="" if hidden else request.member_id, protocol_name=None
     )
-    return _named(context, answer)
+    return _named(context, response)
 
 
 def _new(
@@ -64,8 +64,8 @@ def _new(
     return group
 
 
-def _named(context: RequestContext, answer: JoinGroupResponse) -> JoinGroupResponse:
+def _named(context: RequestContext, response: JoinGroupResponse) -> JoinGroupResponse:
     """Before version 7 no protocol is an empty name."""
-    if context.version < 7 and answer.protocol_name is None:
-        answer.protocol_name = ""
-    return answer
+    if context.version < 7 and response.protocol_name is None:
+        response.protocol_name = ""
+    return response

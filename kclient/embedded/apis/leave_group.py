@@ -10,7 +10,7 @@ from kclient.protocol.errors import GROUP_AUTHORIZATION_FAILED, NONE, UNKNOWN_ME
 
 
 async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
-    """A result for each member; before version 3 the only one's is the whole answer."""
+    """A result for each member; before version 3 the only one's is the whole response."""
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
     group = context.broker.groups.find(request.group_id)

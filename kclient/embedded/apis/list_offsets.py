@@ -33,7 +33,7 @@ SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}  # what has a meaning
 
 
 async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """One answer for each partition."""
+    """One response for each partition."""
     counted = Counter(
         TopicPartition(topic.name, one.partition_index)
         for topic in request.topics

@@ -117,7 +117,7 @@ def _by_name(context: RequestContext, name: str, may_create: bool) -> MetadataRe
 
 
 def _created(context: RequestContext, name: str) -> int:
-    """Make it; the first answer says that it has no leader yet."""
+    """Make it; the first response says that it has no leader yet."""
     settings = context.state.settings
     if _internal(name):
         made = controller.create_internal_topic(context.state, name)

@@ -117,7 +117,7 @@ def row_of(number: int, commit: CommittedOffset) -> OffsetFetchResponsePartition
 
 
 BY_ID: Final = 10  # the first version that names topics by id
-TOP_ERROR: Final = 2  # the first with an error for the whole answer, and with all topics for null
+TOP_ERROR: Final = 2  # the first with an error for the whole response, and with all topics for null
 
 
 async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:

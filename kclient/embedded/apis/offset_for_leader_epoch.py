@@ -23,7 +23,7 @@ CONSUMERS_SINCE = 3  # older versions are for brokers
 async def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """One answer for each partition."""
+    """One response for each partition."""
     topics = []
     for topic in request.topics:
         rows = []

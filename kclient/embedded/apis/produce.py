@@ -62,20 +62,20 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
     """Append, and wait for the replicas with acks −1. Without acks an error ends the connection."""
     authorize(context, request)
     written: list[ProducePartitionStatus] = []
-    answer = ProduceResponse(
+    response = ProduceResponse(
         responses=[_topic(context, request, topic, written) for topic in request.topic_data]
     )
     if request.acks == ALL:
         await replicated(context, request.timeout_ms, written)
-    rows = [row for topic in answer.responses for row in topic.partition_responses]
+    rows = [row for topic in response.responses for row in topic.partition_responses]
     if request.acks == 0:
         if any(row.error_code != NONE for row in rows):
             context.connection.abort()
         return None
     if context.version >= 10:
         leaders = [row.current_leader.leader_id for row in rows if row.current_leader is not None]
-        answer.node_endpoints = request_context.endpoints(NodeEndpoint, context, leaders)
-    return answer
+        response.node_endpoints = request_context.endpoints(NodeEndpoint, context, leaders)
+    return response
 
 
 def error_response(

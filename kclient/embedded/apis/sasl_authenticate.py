@@ -17,24 +17,24 @@ async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> S
     connection = context.connection
     conversation = connection.sasl
     if conversation is None and not connection.authenticated:
-        # The connection ends without an answer.
+        # The connection ends without a response.
         raise ProtocolDecodeError("a token came before the handshake")
     if conversation is None:
         late = "SaslAuthenticate request received after successful authentication"
         raise ApiError(ILLEGAL_SASL_STATE, late)
     try:
-        answer = SaslAuthenticateResponse(auth_bytes=conversation.step(request.auth_bytes))
+        response = SaslAuthenticateResponse(auth_bytes=conversation.step(request.auth_bytes))
     except AuthenticationFailedError as exc:
         raise ApiError(SASL_AUTHENTICATION_FAILED, str(exc)) from None
     if conversation.done:
         auth.end(connection)
-        answer.session_lifetime_ms = context.state.settings.connections_max_reauth_ms
-    return answer
+        response.session_lifetime_ms = context.state.settings.connections_max_reauth_ms
+    return response
 
 
 def error_response(
     context: RequestContext, request: SaslAuthenticateRequest, error: ApiError
 ) -> SaslAuthenticateResponse:
     """Return the error message at the top level."""
-    context.connection.last_answer = error.code == SASL_AUTHENTICATION_FAILED
+    context.connection.last_response = error.code == SASL_AUTHENTICATION_FAILED
     return SaslAuthenticateResponse(error_code=error.code, error_message=error.message)

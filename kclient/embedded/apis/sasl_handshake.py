@@ -20,7 +20,7 @@ async def handle(context: RequestContext, request: SaslHandshakeRequest) -> Sasl
     if not auth.may_begin(connection):
         raise ApiError(ILLEGAL_SASL_STATE)
     if request.mechanism not in connection.listener.mechanisms:
-        connection.last_answer = True
+        connection.last_response = True
         return SaslHandshakeResponse(
             error_code=UNSUPPORTED_SASL_MECHANISM, mechanisms=list(connection.listener.mechanisms)
         )

@@ -128,11 +128,11 @@ def _near(name: str, known: Iterable[str]) -> str:
 def keep_first(count: int) -> Edit:
     """Return an edit that keeps the first `count` partitions, groups or topics of a response. Raise ArgumentError."""
     if count < 0:
-        raise ArgumentError(f"An answer cannot keep {count} of its entries; give 0 or more.")
+        raise ArgumentError(f"A response cannot keep {count} of its entries; give 0 or more.")
 
-    def edit(_: Message, answer: Message) -> Message:
-        _shorten(answer, count)
-        return answer
+    def edit(_: Message, response: Message) -> Message:
+        _shorten(response, count)
+        return response
 
     return edit
 

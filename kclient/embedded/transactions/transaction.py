@@ -115,7 +115,7 @@ class TransactionMetadata:
 
     @property
     def producer(self) -> ProducerIdAndEpoch:
-        """What the producer may call itself after the last answer to it."""
+        """What the producer may call itself after the last response to it."""
         return (
             ProducerIdAndEpoch(self.producer_id, self.epoch)
             if self.next_id == NO_ID

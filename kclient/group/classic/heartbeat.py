@@ -106,7 +106,7 @@ class HeartbeatTask:
         if self._coordinator.node_id is None:
             await self._coordinator.ensure()
         elif now >= session_ends:
-            self._coordinator.mark_unknown("the session timed out without an answer to a heartbeat")
+            self._coordinator.mark_unknown("the session timed out without a response to a heartbeat")
         elif now >= poll_ends:
             await self._poll_expired()
         elif now >= self._due:
@@ -117,7 +117,7 @@ class HeartbeatTask:
                     await self._status.changed.wait(seen)
 
     async def _send_heartbeat(self, session_ends: float, poll_ends: float) -> None:
-        """Send one heartbeat. If the session times out before the answer, its connection counts as lost."""
+        """Send one heartbeat. If the session times out before the response, its connection counts as lost."""
         now = self._runtime.now()
         sent = self._status.generation
         self._due = now + self._interval
@@ -142,11 +142,11 @@ class HeartbeatTask:
         except TimeoutError:
             return  # the next iteration finds the timer that expired
         else:
-            self._metrics.heartbeat_answered(began)
+            self._metrics.heartbeat_response(began)
             self._handle_code(response.error_code, sent)
 
     def _handle_code(self, code: int, sent: Generation) -> None:
-        """Apply the error code of an answer."""
+        """Apply the error code of a response."""
         name = codes.error(code).name
         if code == codes.NONE:
             self._answered()
@@ -162,7 +162,7 @@ class HeartbeatTask:
             self._retry(f"{name} ({code})")
 
     def _end_membership(self, code: int, sent: Generation) -> None:
-        """End the membership, unless the answer belongs to an older generation: a join has replaced it meanwhile."""
+        """End the membership, unless the response belongs to an older generation: a join has replaced it meanwhile."""
         if self._status.generation != sent:
             self._answered()
             return

@@ -140,7 +140,7 @@ class GroupLeader:
 
 
 def read_members(joined: JoinedGeneration) -> list[Member]:
-    """Decode the members of a JoinGroup answer, each once, in the coordinator's order."""
+    """Decode the members of a JoinGroup response, each once, in the coordinator's order."""
     members: dict[str, Member] = {}
     for entry in joined.members:
         if entry.member_id in members:

@@ -1,7 +1,7 @@
 """LeaveGroup: a member leaves, so that the group reassigns its partitions immediately.
 
 Nothing is sent for a static member: it is expected to return, and keeps its partitions until its session times out
-(KIP-345). `close()` can override this for both kinds of member. The answer is only logged; the member leaves anyway.
+(KIP-345). `close()` can override this for both kinds of member. The response is only logged; the member leaves anyway.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from kclient.errors import KclientError
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse
-from kclient.group.coordinator import PURPOSE, Answer, Coordinator, VersionedRequest
+from kclient.group.coordinator import PURPOSE, Coordinator, Response, VersionedRequest
 from kclient.log import get_logger
 from kclient.protocol.errors import NONE, error
 
@@ -31,7 +31,7 @@ def sends_leave(leave: bool | None, instance_id: str | None) -> bool:
 async def send_leave(
     coordinator: Coordinator, member_id: str, reason: str, timeout: float, *, joining: bool
 ) -> None:
-    """Send one LeaveGroup and wait for its answer, at most `timeout` seconds. Never raises KclientError.
+    """Send one LeaveGroup and wait for its response, at most `timeout` seconds. Never raises KclientError.
 
     A broker answers the requests of a connection in order, and JoinGroup late: a member that leaves while `joining`
     uses another connection. The whole group waits for that member, so connecting gets at least CONNECTING_SECONDS,
@@ -65,18 +65,18 @@ async def send_leave(
 
 async def send_leave_request(
     coordinator: Coordinator,
-    answer: type[Answer],
+    response_type: type[Response],
     *forms: VersionedRequest,
     timeout: float,
     purpose: str = PURPOSE,
-) -> Answer | None:
-    """Send a request that leaves the group; return the answer if it comes within `timeout` seconds, else None.
+) -> Response | None:
+    """Send a request that leaves the group; return the response if it comes within `timeout` seconds, else None.
 
-    After the timeout the connection stays open: a late answer is not a fault of the connection.
+    After the timeout the connection stays open: a late response is not a fault of the connection.
     """
     try:
         async with asyncio.timeout(timeout):
-            return await coordinator.request(answer, *forms, purpose=purpose)
+            return await coordinator.request(response_type, *forms, purpose=purpose)
     except TimeoutError:
         logger.info("group %s: leaving was not confirmed within %g s", coordinator.group_id, timeout)
     except KclientError as exc:

@@ -189,9 +189,9 @@ def commit_identity_of(
 def handle_commit_error(
     status: MemberStatus, group_id: str, code: int, sent: Identity, pace: PollTiming
 ) -> KclientError:
-    """Apply 22, 25, 27 or 82 in an answer to OffsetCommit, and return the error for the caller.
+    """Apply 22, 25, 27 or 82 in a response to OffsetCommit, and return the error for the caller.
 
-    An answer to a commit of an earlier generation does not change the current one.
+    A response to a commit of an earlier generation does not change the current one.
     """
     why = f"the coordinator answered {codes.error(code).name} ({code})"
     now = status.generation

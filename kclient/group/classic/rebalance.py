@@ -13,7 +13,7 @@
 Cancelling a poll cancels nothing here. After an error, `RejoinPolicy` (`state.py`) decides when the loop starts over.
 
 JoinGroup. The first request of a dynamic member has no member id: the coordinator answers MEMBER_ID_REQUIRED with one,
-and the second request uses it. So a lost answer never leaves a member in the group that no client knows of (KIP-394).
+and the second request uses it. So a lost response never leaves a member in the group that no client knows of (KIP-394).
 JoinGroup is answered when all members have joined or the largest rebalance timeout has passed.
 
     code                               action
@@ -78,11 +78,11 @@ from kclient.types import GroupMetadata, TopicPartition
 logger = get_logger("kclient.group")
 
 REASON_CHARACTERS: Final = 255
-GRACE_MS: Final = 5_000  # the answer may come this much after the rebalance timeout, as in Java
+GRACE_MS: Final = 5_000  # the response may come this much after the rebalance timeout, as in Java
 
 
 class JoinGroup:
-    """Sends JoinGroup for one member and applies the answer."""
+    """Sends JoinGroup for one member and applies the response."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class JoinGroup:
 
 
 class SyncGroup:
-    """Sends SyncGroup for one member and applies the answer."""
+    """Sends SyncGroup for one member and applies the response."""
 
     def __init__(self, coordinator: Coordinator, status: MemberStatus, config: Config) -> None:
         self._coordinator = coordinator
@@ -245,7 +245,7 @@ class SyncGroup:
         )
 
     def _check_still_completing(self, generation: Generation) -> None:
-        """Raise ILLEGAL_GENERATION if a heartbeat has ended the membership meanwhile: the answer is void then."""
+        """Raise ILLEGAL_GENERATION if a heartbeat has ended the membership meanwhile: the response is void then."""
         status = self._status
         if status.generation != generation or status.state is not ClassicMemberState.COMPLETING_REBALANCE:
             raise self._error(codes.ILLEGAL_GENERATION, "the membership ended while the group was syncing")

@@ -1,6 +1,6 @@
 """The target assignment of the coordinator and the current assignment of the member, by topic id. No I/O.
 
-    target    the assignment of the last answer that had one; `local_epoch` counts its changes
+    target    the assignment of the last response that had one; `local_epoch` counts its changes
     owned     what the application has taken over, and in which local epoch
 
 Reconciling needs topic names, and metadata may not have all of them yet: then the known topics are taken over first,
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from kclient.generated.consumer_group_heartbeat_request import TopicPartitions
-from kclient.generated.consumer_group_heartbeat_response import Assignment as Answered
+from kclient.generated.consumer_group_heartbeat_response import Assignment as ResponseAssignment
 from kclient.protocol.primitives import Uuid
 from kclient.types import TopicPartition
 
@@ -66,11 +66,11 @@ class AssignmentTracker:
         """Whether the owned partitions are exactly the target."""
         return self.owned == LocalAssignment(self.local_epoch, self.target)
 
-    def update_target(self, answer: Answered | None) -> bool:
-        """Take over the assignment of an answer, None if it has none. Return whether the target has changed."""
-        if answer is None:
+    def update_target(self, response: ResponseAssignment | None) -> bool:
+        """Take over the assignment of a response, None if it has none. Return whether the target has changed."""
+        if response is None:
             return False
-        rows = {row.topic_id: tuple(sorted(row.partitions)) for row in answer.topic_partitions}
+        rows = {row.topic_id: tuple(sorted(row.partitions)) for row in response.topic_partitions}
         target = {topic_id: rows[topic_id] for topic_id in sorted(rows) if rows[topic_id]}
         if self._received and target == self.target:
             return False

@@ -1,13 +1,13 @@
-"""ConsumerGroupHeartbeat: building it, sending it when it is due, and applying the answer.
+"""ConsumerGroupHeartbeat: building it, sending it when it is due, and applying the response.
 
 When `ConsumerHeartbeatTask` sends one:
 
     immediately       while joining, to acknowledge an assignment, and after a change of the subscription
-    on interval       else, by the interval of the last answer, counted from when the heartbeat was sent
+    on interval       else, by the interval of the last response, counted from when the heartbeat was sent
     after a backoff   after a failure; the next heartbeat is a full one
 
 One heartbeat is in flight at a time. The poll timer runs too: an application that does not poll in time loses its
-membership. An answer that arrives after the membership has ended is ignored.
+membership. A response that arrives after the membership has ended is ignored.
 
 What `HeartbeatRequests` puts into it:
 
@@ -62,7 +62,7 @@ logger = get_logger("kclient.group")
 
 
 class HeartbeatAction(enum.Enum):
-    """What the client does after an answer."""
+    """What the client does after a response."""
 
     ACCEPT = "accept"
     FIND_COORDINATOR = "find coordinator"
@@ -227,23 +227,23 @@ class ConsumerHeartbeatTask:
         self._request_timeout = config.request_timeout_ms / 1000
         self._shortest_interval = config.retry_backoff_ms / 1000
         self._backoff = Backoff.for_retries(config, runtime)
-        self._interval = 0.0  # set by the first answer
+        self._interval = 0.0  # set by the first response
         self._due = 0.0
         self._not_before = 0.0  # end of the backoff after a failure
-        self._failures = 0  # since the last good answer
+        self._failures = 0  # since the last good response
         self._poll_timer = poll_timer
         self.sent_join = False  # the coordinator may know this member
-        self.owned_unanswered = False
+        self.owned_unacknowledged = False
         """A heartbeat with the owned partitions is unanswered.
 
         The coordinator may have received it and given all other partitions away, so this member takes over no more
-        until an answer brings the current target.
+        until a response brings the current target.
         """
 
     def begin(self) -> None:
         """Prepare for a new membership."""
         self._poll_timer.restart()
-        self.sent_join = self.owned_unanswered = False
+        self.sent_join = self.owned_unacknowledged = False
 
     def poll_started(self) -> None:
         """Restart the poll timer."""
@@ -305,7 +305,7 @@ class ConsumerHeartbeatTask:
                 raise
             self._retry(exc.text)
         else:
-            self._metrics.heartbeat_answered(began)
+            self._metrics.heartbeat_response(began)
             self._handle_response(response)
 
     def _build_request(self) -> VersionedRequest:
@@ -314,18 +314,18 @@ class ConsumerHeartbeatTask:
         self._due = self._runtime.now() + self._interval
         status.send_now = False
         subscription = status.subscription or ConsumerSubscription()
-        if not status.member:  # also a leaving member whose join has no answer yet
+        if not status.member:  # also a leaving member whose join has no response yet
             self.sent_join = True
             return self._requests.join(status.member_id, JOIN_EPOCH, subscription)
         if status.state is ConsumerMemberState.ACKNOWLEDGING:
             status.transition_to(
                 ConsumerMemberState.STABLE if self._assignments.settled else ConsumerMemberState.RECONCILING
             )
-        self.owned_unanswered = self.owned_unanswered or self._requests.includes_owned(owned)
+        self.owned_unacknowledged = self.owned_unacknowledged or self._requests.includes_owned(owned)
         return self._requests.stay(status.member_id, status.epoch, subscription, owned)
 
     def _handle_response(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """Apply an answer."""
+        """Apply a response."""
         if self._status.schedule is HeartbeatSchedule.NEVER:
             return
         code = response.error_code
@@ -348,10 +348,10 @@ class ConsumerHeartbeatTask:
                 self._end_for_good(heartbeat_error(code, self._coordinator.group_id, response.error_message))
 
     def _accept(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        """Take over epoch and assignment of an answer."""
+        """Take over epoch and assignment of a response."""
         if response.member_epoch < JOIN_EPOCH:
-            # KAFKA-19335: a leave epoch in the answer belongs to an earlier membership under this member id.
-            self._retry("the answer has the epoch of a member that leaves")
+            # KAFKA-19335: a leave epoch in the response belongs to an earlier membership under this member id.
+            self._retry("the response has the epoch of a member that leaves")
             return
         status = self._status
         self._backoff.reset()
@@ -361,7 +361,7 @@ class ConsumerHeartbeatTask:
         self._due = sent + self._interval
         status.epoch = response.member_epoch
         status.epochs_received += 1
-        self.owned_unanswered = False
+        self.owned_unacknowledged = False
         if status.in_group:
             changed = self._assignments.update_target(response.assignment)
             if not self._assignments.settled and (changed or status.state is ConsumerMemberState.JOINING):

@@ -22,7 +22,7 @@ The last heartbeat of a member that leaves:
     epoch −2   a static member, which keeps its partitions until it returns
     nothing    a dynamic member with leave=False: its session times out
 
-The answer is only logged; the member leaves anyway.
+The response is only logged; the member leaves anyway.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def leave_epoch(leave: bool | None, instance_id: str | None) -> int | None:
 
 
 async def send_leave_heartbeat(coordinator: Coordinator, form: VersionedRequest, timeout: float) -> None:
-    """Send the last heartbeat and wait for the answer, at most `timeout` seconds. Never raises KclientError."""
+    """Send the last heartbeat and wait for the response, at most `timeout` seconds. Never raises KclientError."""
     response = await send_leave_request(coordinator, ConsumerGroupHeartbeatResponse, form, timeout=timeout)
     if response is not None and (code := response.error_code) not in (NONE, *GONE):
         logger.info(
@@ -126,7 +126,7 @@ class ReconciliationLoop:
         requested: tuple[bytes, ...] = ()
         while status.in_group:
             seen, seen_metadata = status.changed.count, metadata.changed.count
-            if status.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unanswered:
+            if status.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unacknowledged:
                 self._keep_fresh()
                 step = self._assignments.next_step(metadata.topic_name)
                 if step is not None and self._is_in_metadata(step):
@@ -171,7 +171,8 @@ class ReconciliationLoop:
 
         def still() -> bool:
             outdated = (
-                self._assignments.local_epoch != step.owned.local_epoch or self._heartbeats.owned_unanswered
+                self._assignments.local_epoch != step.owned.local_epoch
+                or self._heartbeats.owned_unacknowledged
             )
             return status.in_group and not outdated
 

@@ -15,7 +15,7 @@
                        LEAVING, UNSUBSCRIBED                                              none
 
 The epoch is the coordinator's number for what the member has acknowledged: 0 while it joins, then that of the last
-answer. The client chooses the member id, which stays the same until the consumer is closed (KIP-1082).
+response. The client chooses the member id, which stays the same until the consumer is closed (KIP-1082).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class ConsumerMemberStatus:
     epoch: int = JOIN_EPOCH
     since: float = 0.0  # when the state was entered
     joined: int = 0  # number of memberships so far
-    epochs_received: int = 0  # number of answers with an epoch
+    epochs_received: int = 0  # number of responses with an epoch
     ended: str = ""  # why the last membership ended, "" if none has
     fatal: KclientError | None = None  # the error of FATAL
     subscription: ConsumerSubscription | None = None  # None: not subscribed

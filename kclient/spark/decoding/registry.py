@@ -127,7 +127,7 @@ def _maker(kind: type[HTTPConnection], request: urllib.request.Request) -> Any:
 
 
 TIMEOUT_SECONDS: Final = 10.0
-MAX_ANSWER_BYTES: Final = 4 << 20
+MAX_RESPONSE_BYTES: Final = 4 << 20
 NO_TEXT: Final = ("Cc", "Cs")  # control characters, halves of a pair
 
 UNKNOWN_MS: Final = 60_000
@@ -149,7 +149,7 @@ class UnknownSchemaError(Exception):
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Do not follow: the answer stays an error."""
+        """Do not follow: the response stays an error."""
 
 
 _opener: Final = urllib.request.build_opener(_NoRedirect, *HANDLERS)
@@ -198,8 +198,8 @@ class SchemaRegistry:
     def _ask(self, path: str, what: str) -> str:
         with HttpDeadline(TIMEOUT_SECONDS) as deadline:
             try:
-                with _opener.open(self._request(path, deadline), timeout=TIMEOUT_SECONDS) as answer:
-                    data = answer.read(MAX_ANSWER_BYTES + 1)
+                with _opener.open(self._request(path, deadline), timeout=TIMEOUT_SECONDS) as response:
+                    data = response.read(MAX_RESPONSE_BYTES + 1)
             except urllib.error.HTTPError as exc:
                 exc.close()
                 raise self._refused(exc.code, what) from None
@@ -245,8 +245,8 @@ class SchemaRegistry:
 
     def _schema_in(self, data: bytes, what: str) -> str:
         try:
-            answer: Any = json.loads(data) if len(data) <= MAX_ANSWER_BYTES else None
-            kind, text = answer.get("schemaType", "AVRO"), answer["schema"]
+            response: Any = json.loads(data) if len(data) <= MAX_RESPONSE_BYTES else None
+            kind, text = response.get("schemaType", "AVRO"), response["schema"]
             json.loads(text)
             text.encode()  # half a surrogate pair is not text
             if len(text) > MAX_SCHEMA_CHARACTERS:
@@ -255,7 +255,7 @@ class SchemaRegistry:
                 )
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             raise UnknownSchemaError(f"{what} is not an Avro schema according to the registry") from None
-        if kind != "AVRO" or answer.get("references"):
+        if kind != "AVRO" or response.get("references"):
             why = (
                 f"is of the type {printable(str(kind))}"
                 if kind != "AVRO"

@@ -138,7 +138,7 @@ class WorkerPool:
         """Store the result that a worker sends, or raise its error; give the range of a dead worker to another one."""
         index = cast("int", worker.index)
         try:
-            answer = worker.pipe.recv()
+            response = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
             self._workers.remove(worker)
             worker.end()
@@ -147,9 +147,9 @@ class WorkerPool:
             work.waiting.appendleft(index)  # first in line: the batch waits for it
             return
         worker.index = None
-        if isinstance(answer, BaseException):
-            raise answer
-        work.results[index] = answer
+        if isinstance(response, BaseException):
+            raise response
+        work.results[index] = response
 
 
 def _workers_died(wanted: OffsetRange, code: int) -> InternalError:
@@ -168,11 +168,11 @@ def serve(pipe: Connection) -> None:
         except EOFError:
             return
         try:
-            answer: object = write_range(wanted, options, target)
+            response: object = write_range(wanted, options, target)
         except Exception as exc:  # noqa: BLE001 it is raised where the range was ordered
-            answer = exc
+            response = exc
         with suppress(BrokenPipeError, ConnectionResetError):  # the parent is gone: `recv` sees it
-            pipe.send(answer)
+            pipe.send(response)
 
 
 def end_with_parent(line: Connection) -> None:

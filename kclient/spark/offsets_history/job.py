@@ -222,10 +222,10 @@ async def _survey(handle: ClusterHandle) -> tuple[str | None, dict[TopicPartitio
 
 
 async def _topics(handle: ClusterHandle) -> dict[str, bytes]:
-    answer = await handle.cluster.describe_topics(
+    response = await handle.cluster.describe_topics(
         None, allow_auto_create=False, timeout=handle.config.default_api_timeout_ms / 1000
     )
-    return {topic.name: topic.topic_id for topic in answer.topics if topic.name}
+    return {topic.name: topic.topic_id for topic in response.topics if topic.name}
 
 
 def _check_same(out: str, state: HistoryState, cluster_id: str | None, topic_id: str | None) -> None:

@@ -61,7 +61,7 @@ def unanswered_commits_dropped(patch: Patch) -> None:
 
     async def end(self: CommitManager, until: float, give_up: Any) -> None:
         await asyncio.wait(
-            {asyncio.ensure_future(self.wait_for_answers())}, timeout=until - self._runtime.now()
+            {asyncio.ensure_future(self.wait_for_responses())}, timeout=until - self._runtime.now()
         )
 
     patch.put(CommitManager, "end", end)

@@ -62,7 +62,7 @@ def cancelled_forgotten(patch: Patch) -> None:
     """Forget a request whose caller is gone, and take its answer for the next one's."""
 
     def due(self: InFlightRequests, correlation_id: int) -> Any:
-        while (first := self.first) is not None and first.answer.cancelled():
+        while (first := self.first) is not None and first.response.cancelled():
             self.answered()
         return first
 

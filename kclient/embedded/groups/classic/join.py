@@ -208,12 +208,12 @@ async def _replace_static_member(
         group.rename(member, old_id)
         raise
     notify_rebalanced(group)  # the same generation, with another member id
-    answer = rebalance.join_response(group, member)
+    response = rebalance.join_response(group, member)
     if joiner.version >= 9:
-        answer.skip_assignment = group.leader == member_id
+        response.skip_assignment = group.leader == member_id
     else:
-        answer.leader, answer.members = leader_before or "", []  # it must not act as the leader
-    return answer
+        response.leader, response.members = leader_before or "", []  # it must not act as the leader
+    return response
 
 
 async def _store(group: ClassicGroupMetadata) -> None:

@@ -1,7 +1,7 @@
 """The state of a classic group: its members, its generation, and the states of the group as tables.
 
 `ClassicGroupMetadata` only holds state: rebalance.py completes the join phase, join.py and sync.py answer the requests.
-A parked answer (JoinGroup, SyncGroup) is a future that the rebalance completes.
+A parked response (JoinGroup, SyncGroup) is a future that the rebalance completes.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ RESPONSES: Final = {
 }
 
 
-Answer = TypeVar("Answer")
-Parked: TypeAlias = "asyncio.Future[Answer | None]"  # None: a newer request replaced it, nothing is sent
+Response = TypeVar("Response")
+Parked: TypeAlias = "asyncio.Future[Response | None]"  # None: a newer request replaced it, nothing is sent
 
 
 @attrs.define(eq=False)
@@ -130,10 +130,10 @@ class ClassicGroupMember:
         self.joining = asyncio.get_running_loop().create_future()
         return self.joining
 
-    def answer_join(self, answer: JoinGroupResponse) -> bool:
+    def answer_join(self, response: JoinGroupResponse) -> bool:
         """Send the parked JoinGroup response; return False if there is none."""
         parked, self.joining = self.joining, None
-        return answer_parked(parked, answer)
+        return answer_parked(parked, response)
 
     def park_sync(self) -> Parked[SyncGroupResponse]:
         """The same for SyncGroup."""
@@ -141,10 +141,10 @@ class ClassicGroupMember:
         self.syncing = asyncio.get_running_loop().create_future()
         return self.syncing
 
-    def answer_sync(self, answer: SyncGroupResponse) -> bool:
+    def answer_sync(self, response: SyncGroupResponse) -> bool:
         """The same for SyncGroup."""
         parked, self.syncing = self.syncing, None
-        return answer_parked(parked, answer)
+        return answer_parked(parked, response)
 
     def stop_expiry(self) -> None:
         """Cancel the timer of its session."""
@@ -153,11 +153,11 @@ class ClassicGroupMember:
             self.expiry = None
 
 
-def answer_parked(parked: Parked[Answer] | None, answer: Answer | None) -> bool:
+def answer_parked(parked: Parked[Response] | None, response: Response | None) -> bool:
     """Complete a parked response; return False if there is none."""
     if parked is None or parked.done():
         return False
-    parked.set_result(answer)
+    parked.set_result(response)
     return True
 
 

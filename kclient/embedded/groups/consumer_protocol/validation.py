@@ -114,10 +114,10 @@ def check_epoch(
     """
     if epoch == JOINING and group.cluster.release >= REJOINING_SINCE:
         return
-    lost_an_answer = (
+    lost_a_response = (
         epoch == member.previous_epoch and owned is not None and all(one in member.assigned for one in owned)
     )
-    if epoch > member.epoch or (epoch < member.epoch and not lost_an_answer):
+    if epoch > member.epoch or (epoch < member.epoch and not lost_a_response):
         size = "greater" if epoch > member.epoch else "smaller"
         text = (
             f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the group "
