@@ -110,7 +110,7 @@ async def read(consumer: AsyncConsumer, count: int) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.spec("S3-15", "B.3.2")
+@pytest.mark.spec("S3-15", "S4-04", "B.3.2")
 @pytest.mark.parametrize("kind", [Seen, SeenAsync])
 def test_what_polls_return_and_commits_store_is_seen_plain_or_by_coroutines(kind: Any) -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:

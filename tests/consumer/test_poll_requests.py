@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kclient import GroupMetadata, TopicPartition
-from kclient.errors import WakeupError
+from kclient.errors import UsageError, WakeupError
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
 from tests.call_counter import CallCounter
 from tests.consumer.mini_broker import MiniBroker
@@ -284,21 +284,26 @@ def test_joining_tells_the_settings_of_the_group() -> None:
     with_broker(scenario)
 
 
+class Everything(Assignor):
+    """Gives all partitions to the first member."""
+
+    name = "everything"
+
+    def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
+        everything = [
+            TopicPartition(topic, number) for topic in topics for number in range(len(topics[topic]))
+        ]
+        return {members[0].member_id: Assignment(tuple(everything))}
+
+
 @pytest.mark.spec("S3-46", "S3-48")
 def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_the_listener() -> None:
     told: list[Any] = []
+    c: Any = None
 
-    class Everything(Assignor):
-        name = "everything"
-
-        def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
-            everything = [
-                TopicPartition(topic, number) for topic in topics for number in range(len(topics[topic]))
-            ]
-            return {members[0].member_id: Assignment(tuple(everything))}
-
+    class Noting(Everything):
         def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-            told.append(("assignor", assignment.partitions, metadata))
+            told.append(("assignor", assignment.partitions, metadata, c.assignment()))
 
     class Listener(Journal):
         async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
@@ -306,15 +311,39 @@ def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_
 
     async def scenario(broker: MiniBroker) -> None:
         nonlocal c
-        settings = {"partition_assignment_strategy": [Everything()], "listener": Listener()}
+        settings = {"partition_assignment_strategy": [Noting()], "listener": Listener()}
         async with consumer(broker, "a", group_instance_id="east", **settings) as c:
             await c.poll(5)
             me = c.group_metadata()
         assert (me.group_id, me.generation_id, me.group_instance_id) == ("g", 1, "east")
         assert me.member_id
-        assert told == [("assignor", (A0,), me), ("listener", (A0,), (A0,))]
+        assert told == [("assignor", (A0,), me, ()), ("listener", (A0,), (A0,))]
 
-    c: Any = None
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-46")
+@pytest.mark.parametrize("raised", [LookupError, SystemExit, asyncio.CancelledError])
+def test_what_an_assignor_raises_about_its_assignment_is_raised_once_and_the_assignment_stands(
+    raised: type[BaseException],
+) -> None:
+    class Failing(Everything):
+        def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
+            raise raised
+
+    async def scenario(broker: MiniBroker) -> None:
+        journal = Journal()
+        settings = {"partition_assignment_strategy": [Failing()], "listener": journal}
+        async with consumer(broker, "a", **settings) as c:
+            with pytest.raises(
+                UsageError, match=f"'everything' raised {raised.__name__} in on_assign"
+            ) as told:
+                await c.poll(5)
+            assert isinstance(told.value.__cause__, raised)
+            assert (c.assignment(), journal.told) == ((A0,), [("assigned", (A0,))])
+            assert len(await c.poll(5)) == 5
+            assert broker.generation == 1
+
     with_broker(scenario)
 
 

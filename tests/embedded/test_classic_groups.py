@@ -29,6 +29,7 @@ from tests.embedded.asker import Asker
 from tests.embedded.grouping import (
     GROUP,
     INITIAL_DELAY,
+    Member,
     World,
     blob,
     gathered,
@@ -159,6 +160,47 @@ def test_a_member_whose_answer_is_held_back_does_not_expire() -> None:
         assert len((await joining).members) == 2
 
     play(scenario)
+
+
+@pytest.mark.spec("S4-55")
+def test_the_session_begins_anew_with_an_answer_to_a_join_that_was_held_back() -> None:
+    async def scenario(world: World) -> None:
+        parked, slow = world.member(session_ms=6_000), world.member(session_ms=6_000)
+        await stable(world, parked, slow)
+        joining = await parked.parked()
+        for _ in range(3):
+            world.pass_time(4.0)
+            assert await slow.heartbeat() == REBALANCE_IN_PROGRESS
+        assert (await slow.join()).generation_id == (await joining).generation_id
+        await check_that_the_session_has_just_begun(world, parked, slow)
+
+    play(scenario)
+
+
+@pytest.mark.spec("S4-55")
+def test_the_session_begins_anew_with_an_answer_to_a_sync_that_was_held_back() -> None:
+    async def scenario(world: World) -> None:
+        leader, parked = world.member(session_ms=6_000), world.member(session_ms=6_000)
+        await gathered(world, leader, parked)
+        syncing = asyncio.create_task(parked.ask_to_sync({}))
+        await until(lambda: world.group.members[parked.member_id].syncing is not None)
+        for _ in range(3):
+            world.pass_time(4.0)
+            assert await leader.heartbeat() == NONE
+        assert (await leader.ask_to_sync({parked.member_id: plan(0)})).error_code == NONE
+        assert (await syncing).assignment == plan(0)
+        await check_that_the_session_has_just_begun(world, parked, leader)
+
+    play(scenario)
+
+
+async def check_that_the_session_has_just_begun(world: World, silent: Member, alive: Member) -> None:
+    """It ends 6 s from now, without a heartbeat."""
+    world.pass_time(4.0)
+    assert await alive.heartbeat() == NONE
+    assert silent.member_id in world.group.members
+    world.pass_time(2.5)
+    assert world.group.members.keys() == {alive.member_id}
 
 
 @pytest.mark.spec("S4-36", "B.21", "E13")

@@ -172,6 +172,20 @@ def test_a_member_that_comes_with_its_new_id_goes_on_with_the_rebalance() -> Non
     play(scenario)
 
 
+@pytest.mark.spec("S4-33")
+def test_a_newcomer_does_not_end_the_join_phase_for_a_member_that_has_not_rejoined() -> None:
+    async def scenario(world: World) -> None:
+        leader, follower, newcomer = world.member(), world.member(), world.member(join_version=3)
+        await stable(world, leader, follower)
+        joining = [await leader.parked(), await newcomer.parked()]
+        assert not any([await answered(one) for one in joining])
+        assert (await follower.join()).generation_id == 2
+        ids = {leader.member_id, follower.member_id, (await joining[1]).member_id}
+        assert roll(await joining[0]).keys() == ids
+
+    play(scenario)
+
+
 @pytest.mark.spec("S4-34")
 def test_the_last_metadata_that_a_member_sends_while_all_gather_counts() -> None:
     async def scenario(world: World) -> None:

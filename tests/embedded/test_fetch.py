@@ -223,7 +223,7 @@ def test_bytes_are_shared_in_the_order_of_the_request_and_the_first_batch_always
     run(test, brokers=1, partitions=3)
 
 
-@pytest.mark.spec("B.12", "S0-51")
+@pytest.mark.spec("B.12", "S0-51", "S4-60")
 def test_read_committed_ends_at_the_last_stable_offset_and_names_what_was_aborted() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         from kclient.embedded.replication import append

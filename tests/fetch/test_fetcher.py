@@ -30,7 +30,7 @@ def filled(cluster: FakeCluster, *partitions: TopicPartition, batches: int = 6, 
     return logs
 
 
-@pytest.mark.spec("S2-14", "S2-15", "S2-16", "B.10.4", "S2-01", "S2-02", "S2-03")
+@pytest.mark.spec("S2-14", "S2-15", "S2-16", "B.10.4", "S2-01", "S2-02", "S2-03", "S4-60")
 def test_one_request_a_node_with_all_its_partitions_at_their_positions() -> None:
     async def scenario() -> None:
         cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (2, 6), ("orders", 2): (1, 7)})

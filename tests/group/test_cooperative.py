@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -324,6 +325,36 @@ def test_what_a_listener_raises_is_raised_once_and_nothing_waits_for_it(method: 
             assert error.callback == f"on_partitions_{method}"
             assert a.calls == [("revoked", (2, 3)), ("assigned", ()), ("assigned", ())]
             assert a.told[0].at == a.told[1].at
+
+    simulate(scenario, topics={"t": 4})
+
+
+@pytest.mark.spec("S3-50")
+def test_of_two_errors_of_the_listener_in_one_rebalance_the_first_is_raised() -> None:
+    class Failing(GroupMember):
+        left = 0
+
+        def _note(self, method: str, partitions: Iterable[TopicPartition]) -> None:
+            super()._note(method, partitions)
+            if self.left:
+                self.left -= 1
+                raise LookupError(method)
+
+    async def scenario(place: Place) -> None:
+        async with team(place, **cooperative()) as join:
+            a = await join("a", kind=Failing)
+            assert isinstance(a, Failing)
+            await until(lambda: a.partitions == ALL)
+            a.told.clear()
+            a.left = 2
+            b = await join("b")
+            await until(lambda: shared_out(a, b))
+            await asyncio.sleep(2)
+            (error,) = a.errors
+            assert isinstance(error, ListenerError)
+            assert error.callback == "on_partitions_revoked"
+            assert a.calls == [("revoked", (2, 3)), ("assigned", ()), ("assigned", ())]
+            assert a.left == 0
 
     simulate(scenario, topics={"t": 4})
 

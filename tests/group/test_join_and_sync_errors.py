@@ -123,7 +123,7 @@ def test_a_group_of_another_kind_or_with_an_unknown_assignor_is_told(fields: dic
     play(scripted(On("JoinGroupRequest", answer)), scene)
 
 
-@pytest.mark.spec("D-07", "B.13.4")
+@pytest.mark.spec("D-07", "B.13.4", "S4-20")
 def test_a_join_may_take_longer_than_other_requests() -> None:
     async def scene(running: Running) -> None:
         await running.stable()

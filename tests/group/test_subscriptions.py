@@ -200,7 +200,9 @@ def test_a_topic_of_the_pattern_that_the_leader_sees_first_costs_its_followers_n
             await asyncio.sleep(1.5)
             before = joins(b)
             place.cluster.create_topic("t2", partitions=2)
-            await until(lambda: b.consumer.subscription() == ("t", "t2"))
+            await until(
+                lambda: b.consumer.subscription() == ("t", "t2"), seconds=4
+            )  # b's metadata come later
             assert {tp.topic for tp in b.consumer.assignment()} == {"t", "t2"}
             place.cluster.lift(slow)
             await asyncio.sleep(8)

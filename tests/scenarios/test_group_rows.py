@@ -30,7 +30,7 @@ def positions_in(request: Any) -> dict[int, int]:
     return {part.partition_index: part.committed_offset for part in topic.partitions}
 
 
-@pytest.mark.spec("S4-05", "S4-02", "B.3.2", "B.3.3")
+@pytest.mark.spec("S4-04", "S4-05", "S4-02", "B.3.2", "B.3.3")
 def test_one_poll_goes_from_the_coordinator_over_positions_to_records() -> None:
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", ["0", "1"], partition=0)
@@ -88,7 +88,7 @@ def test_a_rebalance_that_waits_comes_before_the_records_that_wait() -> None:
     simulate(scenario, topics={"t": 4})
 
 
-@pytest.mark.spec("S4-06", "B.3.5")
+@pytest.mark.spec("S4-06", "S4-50", "B.3.5")
 def test_callbacks_of_commits_come_first_then_the_rebalance_and_the_automatic_commit_last() -> None:
     async def scenario(place: Place) -> None:
         order: list[str] = []
@@ -238,7 +238,7 @@ def test_a_join_that_takes_long_puts_the_automatic_commit_off_for_a_whole_interv
     simulate(scenario, topics={"t": 1})
 
 
-@pytest.mark.spec("B.13.5")
+@pytest.mark.spec("B.13.5", "S4-17")
 def test_a_coordinator_that_is_found_has_a_whole_session_to_answer() -> None:
     """The session timer begins anew with the lookup, so a silent coordinator is not sought again and again."""
 
