@@ -240,7 +240,7 @@ def test_a_log_handler_that_exits_stops_neither_its_consumer_nor_the_others(
     first.close()
     other.close()
     assert exits.exits == 3
-    assert "raised SystemExit; the consumers of this process go on" in caplog.text
+    assert "raised SystemExit; the consumers of this process continue" in caplog.text
 
 
 # --- many of everything

@@ -177,7 +177,7 @@ def test_a_heartbeat_that_fails_is_repeated_soon_and_nothing_is_raised(code: int
 def test_a_heartbeat_whose_connection_is_lost_is_repeated_at_the_coordinator_found_then() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
-        await running.until(lambda: len(beats(peer)) == 2)
+        await running.until(lambda: len(beats(peer)) >= 2)
         assert running.membership.state is ClassicMemberState.STABLE
 
     peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", close=True))
@@ -190,7 +190,7 @@ def test_a_session_without_an_answer_gives_the_coordinator_up_and_not_the_member
     async def scene(running: Running) -> None:
         await running.stable()
         await running.until(lambda: lookups(peer) == 2)
-        await running.until(lambda: len(beats(peer)) == 2)
+        await running.until(lambda: len(beats(peer)) >= 2)
         assert running.membership.state is ClassicMemberState.STABLE
 
     peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", delay=60))

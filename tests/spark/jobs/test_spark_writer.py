@@ -83,7 +83,7 @@ def test_a_sink_has_one_writer_and_one_job(
     other = {"checkpoint": str(tmp_path / "other")}
     with pytest.raises(SinkError, match="holds 1 batch of another job"):
         land(cluster, tmp_path, **other)
-    with pytest.raises(SinkError, match="written with --writer spark: its _spark_metadata says"):
+    with pytest.raises(SinkError, match="written with --writer spark: its _spark_metadata lists"):
         run(cluster, tmp_path, **other)
     assert spark_metadata.count(tmp_path / "sink") == 9
 
