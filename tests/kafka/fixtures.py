@@ -34,8 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Whatever asks for a cluster carries the marker `kafka`."""
-    if CLUSTERS & set(getattr(item, "fixturenames", ())):
+    """Mark a test `kafka` if it asks for a cluster, also one that names its cluster as a parameter."""
+    parameters = (
+        item.callspec.params.values()
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else ()
+    )
+    named = {one for one in parameters if isinstance(one, str)}
+    if CLUSTERS & {*getattr(item, "fixturenames", ()), *named}:
         item.add_marker("kafka")
 
 
