@@ -50,6 +50,23 @@ def test_a_coordinator_that_is_one_no_more_is_looked_up_before_the_group_asks_fo
     simulate(scenario, topics={"t": 1})
 
 
+@pytest.mark.spec("S1-13", "S1-14")
+@pytest.mark.parametrize("api", ["Metadata", "FindCoordinator", "JoinGroup", "SyncGroup"])
+def test_a_poll_waits_no_longer_than_its_timeout_whatever_is_not_answered(api: str) -> None:
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", ["x"])
+        silent = place.cluster.delay(api, ms=600_000, times=None)
+        consumer = place.consumer("t", **IN_A_GROUP)
+        for timeout in (0.0, 0.7, 3.0, 0.0):
+            began = place.now
+            assert len(await place.on_member(consumer.poll(timeout))) == 0
+            assert timeout <= place.now - began < timeout + 0.1
+        assert place.asked(api)
+        place.cluster.lift(silent)
+
+    simulate(scenario, topics={"t": 1})
+
+
 @pytest.mark.spec("S3-51", "S3-26")
 def test_a_member_that_sets_nothing_joins_and_beats_with_the_defaults() -> None:
     async def scenario(place: Place) -> None:

@@ -12,8 +12,9 @@ from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.groups.records import commit_record
+from kclient.embedded.observer import Observer
 from kclient.embedded.replication import append
-from kclient.embedded.state import OFFSETS_TOPIC
+from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.list_groups_request import ListGroupsRequest
@@ -50,6 +51,27 @@ def test_two_first_lookups_make_one_topic_and_both_are_told_to_ask_again() -> No
         assert third == fourth
         assert third.node_id == world.cluster.coordinator_of(GROUP)
         assert (third.host, third.port) == world.state.brokers[third.node_id].listeners[0].address
+
+    play(scenario)
+
+
+@pytest.mark.spec("S1-09")
+@pytest.mark.parametrize(("kind", "name"), [(0, OFFSETS_TOPIC), (1, TRANSACTIONS_TOPIC)])
+def test_a_topic_that_three_lookups_want_is_created_once(kind: int, name: str) -> None:
+    created: list[str] = []
+
+    class Creations(Observer):
+        def topic_created(self, topic: str, partitions: int) -> None:
+            created.append(topic)
+
+    async def scenario(world: World) -> None:
+        world.state.observers.append(Creations())
+        await asyncio.gather(*(world.find(node=node, key_type=kind) for node in (1, 2, 3)))
+        await until(lambda: created)
+        for node in (1, 2, 3):
+            assert (await world.find(node=node, key_type=kind)).error_code == NONE
+        world.pass_time(1.0)
+        assert created == [name]
 
     play(scenario)
 

@@ -127,7 +127,7 @@ def test_a_live_group_stores_offsets_of_its_members_in_this_generation_alone(
     play(scenario, release)
 
 
-@pytest.mark.spec("C.4")
+@pytest.mark.spec("S1-29", "C.4")
 def test_a_commit_with_a_retention_of_its_own_says_when_it_expires() -> None:
     async def scenario(world: World) -> None:
         await known(world)
@@ -351,7 +351,7 @@ def test_offsets_of_a_simple_group_expire_a_retention_after_each_commit() -> Non
     play(scenario)
 
 
-@pytest.mark.spec("S0-40", "B.21")
+@pytest.mark.spec("S1-29", "S0-40", "B.21")
 def test_offsets_of_an_empty_group_expire_a_retention_after_it_became_empty() -> None:
     async def scenario(world: World) -> None:
         member = world.member(session_ms=1_800_000)
@@ -385,7 +385,7 @@ def test_a_live_subscription_protects_the_offsets_of_its_topics() -> None:
     play(scenario)
 
 
-@pytest.mark.spec("C.4", "B.21")
+@pytest.mark.spec("S1-29", "C.4", "B.21")
 def test_a_retention_that_came_with_the_commit_decides() -> None:
     async def scenario(world: World) -> None:
         await known(world)

@@ -82,6 +82,23 @@ def test_a_node_has_one_fetch_in_flight() -> None:
     run(scenario())
 
 
+@pytest.mark.spec("S2-13", "S2-16")
+def test_a_fetch_that_is_not_answered_delays_none_to_another_node() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (2, 5)})
+        logs = Logs(cluster)
+
+        async def only_node_2(node: int, request: Any) -> object:
+            return await (asyncio.Event().wait() if node == 1 else logs(node, request))
+
+        cluster.answer(FETCH, only_node_2)
+        async with fetching(cluster, P0, P1):
+            await asyncio.sleep(2.1)  # fetch_max_wait_ms is 500
+            assert [asked.node_id for asked in cluster.of(FETCH)] == [1, 2, 2, 2, 2, 2]
+
+    run(scenario())
+
+
 @pytest.mark.spec("S2-10", "S2-11", "B.10.1")
 def test_per_partition_one_chunk_is_drained_and_one_waits() -> None:
     async def scenario() -> None:

@@ -124,7 +124,7 @@ def test_a_static_member_commits_in_version_7_or_newer_with_its_instance_id() ->
     play(old, too_old, identity=lambda: Identity(4, "m-1", "east"))
 
 
-@pytest.mark.spec("A-12", "B.15.8")
+@pytest.mark.spec("S1-31", "A-12", "B.15.8")
 @pytest.mark.parametrize(
     ("code", "elsewhere"), [(14, False), (3, False), (100, False), (15, True), (16, True), (7, True)]
 )

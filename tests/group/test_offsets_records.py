@@ -155,7 +155,7 @@ def test_every_cut_of_a_record_is_a_typed_error(part: str) -> None:
         group.read_offsets_record(None, whole[1])
 
 
-@pytest.mark.spec("S1-01", "C.4")
+@pytest.mark.spec("S1-01", "S1-11", "C.4")
 def test_the_last_record_under_a_key_counts_and_a_tombstone_removes() -> None:
     records = [
         commit(1),

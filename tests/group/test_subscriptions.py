@@ -132,7 +132,7 @@ def test_a_listener_may_subscribe_to_something_else(strategy: Any) -> None:
 # --- topics and partitions that come later
 
 
-@pytest.mark.spec("S3-28", "S3-29", "D-14")
+@pytest.mark.spec("S1-16", "S3-28", "S3-29", "D-14")
 @EITHER
 def test_a_topic_that_is_made_and_partitions_that_are_added_are_shared_out(strategy: Any) -> None:
     async def scenario(place: Place) -> None:
