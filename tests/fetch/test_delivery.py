@@ -58,6 +58,15 @@ def test_a_hole_between_two_parts_costs_no_second_fetch() -> None:
     assert shop.offsets(2) == [(0, 5), (0, 6)]
 
 
+@pytest.mark.spec("S2-39", "S2-49")
+def test_a_hole_between_two_records_of_one_part_counts_in_the_position() -> None:
+    shop = Shop(P0)
+    shop.arrive(P0, batch(0, 5, 6, 7))
+    assert shop.offsets(2) == [(0, 0), (0, 5)]
+    assert shop.offset(P0) == 6
+    assert shop.offsets(2) == [(0, 6), (0, 7)]
+
+
 @pytest.mark.spec("B.10.10", "D-50")
 def test_after_a_compacted_batch_the_position_is_behind_the_batch() -> None:
     shop = Shop(P0)
@@ -76,6 +85,18 @@ def test_an_empty_batch_moves_the_position_and_ends_the_poll_without_records() -
     assert len(records) == 0
     assert records.next_offsets() == {P0: OffsetAndMetadata(10, 4)}
     assert shop.offset(P0) == 10
+
+
+@pytest.mark.spec("S2-36")
+def test_an_entry_without_bytes_gives_no_records_and_is_used_up() -> None:
+    shop = Shop(P0)
+    shop.arrive(P0)
+    records = shop.poll()
+    assert records is None or (len(records), records.next_offsets()) == (0, {})
+    assert shop.offset(P0) == 0
+    assert len(shop.buffer) == 0
+    shop.arrive(P0, batch(0))
+    assert shop.offsets() == [(0, 0)]
 
 
 @pytest.mark.spec("B.12", "D-51")

@@ -194,6 +194,16 @@ def test_out_of_range_of_an_older_offset_means_nothing() -> None:
     assert shop.positions.is_fetchable(P0)
 
 
+@pytest.mark.spec("S2-30", "E7")
+def test_offsets_are_compared_by_value() -> None:
+    """Java compared boxed longs by identity once: equal only up to 127."""
+    shop = Shop(P0)
+    shop.positions.seek(P0, OffsetAndMetadata(10**6), ON_1)
+    shop.arrive(P0, at=int("1000000"), error_code=1)
+    assert shop.poll() is None
+    assert list(shop.positions.take_out_of_range()) == [P0]
+
+
 @pytest.mark.spec("S2-30", "S2-39")
 def test_out_of_range_ahead_of_the_position_acts_when_the_data_before_it_are_gone() -> None:
     shop = Shop(P0)

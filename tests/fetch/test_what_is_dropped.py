@@ -1,24 +1,80 @@
-"""What the log says of data that a poll drops because they are not those at the position (S2-53)."""
+"""The log lines of data that are dropped because they are not those at the position: DEBUG, with the reason."""
 
 from __future__ import annotations
 
 import logging
+import random
+from collections.abc import Callable
 
 import pytest
 
-from tests.fetch.fetch_support import P0, Shop, batch
+from kclient.fetch.response import FetchResponseHandler
+from kclient.runtime import Runtime
+from kclient.types import OffsetAndMetadata
+from tests.fetch.fetch_support import ON_1, P0, P1, Shop, batch
+from tests.positions.fake_cluster import FakeCluster
+
+Lines = Callable[[], list[tuple[int, str]]]
+
+
+@pytest.fixture
+def dropped(caplog: pytest.LogCaptureFixture) -> Lines:
+    """The levels and texts of the lines about dropped data."""
+    caplog.set_level(logging.DEBUG, "kclient.fetch")
+    return lambda: [
+        (record.levelno, record.getMessage())
+        for record in caplog.records
+        if record.getMessage().startswith("Dropping")
+    ]
 
 
 @pytest.mark.spec("S2-53", "S2-40")
-def test_debug_tells_where_dropped_data_begin_and_where_the_position_is(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG, "kclient.fetch")
+def test_debug_tells_where_dropped_data_begin_and_where_the_position_is(dropped: Lines) -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1))
     shop.arrive(P0, batch(5, 6), at=5)
     assert shop.offsets(2) == [(0, 0), (0, 1)]
     assert shop.poll() is None
-    (line,) = [record for record in caplog.records if "Dropping" in record.getMessage()]
-    assert line.levelno == logging.DEBUG
-    assert line.getMessage() == f"Dropping the fetched data of {P0}: it begins at 5, the position is 2"
+    text = f"Dropping the fetched data of {P0}: it begins at 5, the position is 2"
+    assert dropped() == [(logging.DEBUG, text)]
+
+
+@pytest.mark.spec("S2-53")
+def test_buffered_data_of_a_position_that_was_moved_before_the_poll(dropped: Lines) -> None:
+    shop = Shop(P0)
+    shop.arrive(P0, batch(0, 1))
+    shop.positions.seek(P0, OffsetAndMetadata(40), ON_1)
+    assert shop.poll() is None
+    reason = "the position was moved or the partition revoked meanwhile"
+    assert dropped() == [(logging.DEBUG, f"Dropping the fetched data of {P0}: {reason}")]
+
+
+@pytest.mark.spec("S2-53")
+def test_data_of_a_position_that_was_moved_while_they_were_decoded(dropped: Lines) -> None:
+    shop = Shop(P0)
+    shop.arrive(P0, batch(0, 1))
+    task = shop.delivery.begin(2)
+    assert task is not None
+    task.decode()
+    shop.positions.seek(P0, OffsetAndMetadata(40), ON_1)
+    assert len(shop.delivery.finish(task)) == 0
+    reason = "seek, pause or revocation came while it was decoded"
+    assert dropped() == [(logging.DEBUG, f"Dropping the fetched data of {P0}: {reason}")]
+
+
+@pytest.mark.spec("S2-53")
+def test_buffered_data_of_many_partitions_are_one_line(dropped: Lines) -> None:
+    """The fetcher drops them without a poll, as soon as positions change."""
+    shop = Shop(P0, P1)
+    cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
+    responses = FetchResponseHandler(
+        cluster, shop.positions, shop.buffer, shop.config, Runtime(rng=random.Random(1))
+    )
+    responses.follow_positions()
+    for tp in (P0, P1):
+        shop.arrive(tp, batch(0, 1))
+    shop.positions.assign([])
+    responses.follow_positions()
+    assert len(shop.buffer) == 0
+    text = "Dropping the fetched data of 2 partitions that were moved or revoked"
+    assert dropped() == [(logging.DEBUG, text)]

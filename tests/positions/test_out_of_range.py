@@ -15,7 +15,7 @@ from kclient.errors import (
 from kclient.positions.reset_events import OffsetReset
 from kclient.positions.state import FetchPosition
 from kclient.types import OffsetAndMetadata, TopicPartition
-from tests.positions.fake_cluster import run, settle
+from tests.positions.fake_cluster import FakeCluster, run, settle
 from tests.positions.updater_support import LIST, ON_1, P0, P1, led_by_1, lists, updater
 
 
@@ -60,6 +60,23 @@ def test_a_lost_position_is_told_without_numbers_when_the_broker_does_not_give_t
             error = one.take_error()
             assert isinstance(error, OffsetOutOfRangeError)
             assert (error.log_start, error.log_end, error.missing) == (None, None, None)
+
+    run(scenario())
+
+
+@pytest.mark.spec("U-01", "S2-32")
+def test_a_lost_position_is_told_while_its_partition_has_no_leader_to_ask_for_the_numbers() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster({("orders", 0): (-1, 5)})
+        async with updater(cluster) as (positions, one):
+            positions.assign([P0])
+            positions.seek(P0, OffsetAndMetadata(100), ON_1)
+            positions.mark_out_of_range(P0)
+            await settle()
+            error = one.take_error()
+            assert isinstance(error, OffsetOutOfRangeError)
+            assert (error.positions, error.log_start, error.log_end) == ({P0: 100}, None, None)
+            assert cluster.of(LIST) == []
 
     run(scenario())
 
@@ -148,7 +165,7 @@ def test_lost_positions_of_one_answer_are_one_line_and_an_event_each(
     assert warning.endswith("and 95 more. 1200 records skipped in all")
 
 
-@pytest.mark.spec("U-01")
+@pytest.mark.spec("U-01", "S2-31")
 def test_only_a_commit_that_is_missing_follows_on_no_offset() -> None:
     """Nothing committed begins at the beginning; a lost position is told all the same."""
 
