@@ -1,4 +1,5 @@
-# Every target runs from a bare clone: the virtual environment is made on first use and again when pyproject.toml changes.
+# Every target runs from a bare clone: the virtual environment is made on first use and again when pyproject.toml,
+# setup.py or native/ changes. Without a compiler there is no native decoder, and everything runs with the Python one.
 
 PYTHON ?= python3
 N ?= 1000
@@ -17,7 +18,7 @@ help:  ## show this list
 
 setup: $(READY)  ## make .venv with kclient (editable) and everything that development needs
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml setup.py $(wildcard native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "kclient needs Python 3.11 or newer; say which: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
@@ -119,4 +120,5 @@ $(FLIGHTS): $(READY)
 
 clean:  ## remove all build outputs, but not the cached Kafka releases
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist demo-out *.egg-info
+	rm -f kclient/records/_native.*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

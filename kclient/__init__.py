@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kclient.consumer.interceptors import ConsumerInterceptor
     from kclient.consumer.listener import RebalanceListener
     from kclient.errors import KclientError
+    from kclient.records.decoder import DecoderChoice, decoder
     from kclient.records.records import Record, Records
     from kclient.records.undecodable import Undecoded
     from kclient.security import Secret, env, file
@@ -44,6 +45,7 @@ _WHERE = {
     "Broker": "kclient.types",
     "Config": "kclient.config",
     "DeadLetter": "kclient.types",
+    "DecoderChoice": "kclient.records.decoder",
     "Consumer": "kclient.sync",
     "ConsumerInterceptor": "kclient.consumer.interceptors",
     "Explanation": "kclient.consumer.explain",
@@ -61,6 +63,7 @@ _WHERE = {
     "TimestampType": "kclient.types",
     "TopicPartition": "kclient.types",
     "Undecoded": "kclient.records.undecodable",
+    "decoder": "kclient.records.decoder",
     "env": "kclient.security",
     "file": "kclient.security",
     "load": "kclient.config",
@@ -73,6 +76,7 @@ __all__ = [
     "Consumer",
     "ConsumerInterceptor",
     "DeadLetter",
+    "DecoderChoice",
     "Explanation",
     "GroupMetadata",
     "IsolationLevel",
@@ -88,6 +92,7 @@ __all__ = [
     "TimestampType",
     "TopicPartition",
     "Undecoded",
+    "decoder",
     "env",
     "file",
     "load",

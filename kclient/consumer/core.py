@@ -33,6 +33,7 @@ from kclient.network.cluster import Cluster
 from kclient.positions.table import Positions
 from kclient.positions.updater import PositionUpdater
 from kclient.protocol.errors import INVALID_GROUP_ID
+from kclient.records.decoder import decoder_in_use
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
 
@@ -43,6 +44,7 @@ class ConsumerCore:
     """The parts of one consumer. `call_user` runs the user's functions, `decode` decodes records."""
 
     def __init__(self, config: Config, runtime: Runtime, call_user: CallUser, decode: Decode) -> None:
+        decoder_in_use()  # raises ConfigError here rather than from the first poll with records
         self.config = config
         self.runtime = runtime
         self.call_user = call_user

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Final
 
 import attrs
 
 from kclient.records.headers import EMPTY, NO_HEADERS, Headers, read_headers
 from kclient.types import TimestampType
+
+NUMBER_COLUMNS: Final = (
+    "offsets",
+    "timestamps",
+    "key_starts",
+    "key_sizes",
+    "value_starts",
+    "value_sizes",
+    "header_starts",
+)
 
 
 @attrs.define(eq=False)
@@ -73,7 +83,7 @@ class Columns:
     def drop(self, start: int, stop: int) -> None:
         """Remove the records from `start` to before `stop` from every column."""
         self.size_bytes -= self._share(len(self.offsets[start:stop]))
-        for column in self._decoded():
+        for column in self.number_columns():
             del column[start:stop]
         for deserialized in (self.keys, self.values):
             if deserialized is not None:
@@ -84,15 +94,19 @@ class Columns:
         rest = type(self)(self.data, self.timestamp_type, self.leader_epoch)
         rest.size_bytes = self._share(len(self) - count)
         self.size_bytes -= rest.size_bytes
-        for column, of_rest in zip(self._decoded(), rest._decoded(), strict=True):
-            of_rest[:] = column[count:]
+        for name in NUMBER_COLUMNS:
+            column = getattr(self, name)
+            setattr(rest, name, column[count:])
             del column[count:]
         return rest
 
-    def _share(self, count: int) -> int:
-        return self.size_bytes * count // len(self) if count else 0
+    def use_lists(self) -> None:
+        """Make lists of all number columns, which hold numbers of any size."""
+        for name in NUMBER_COLUMNS:
+            setattr(self, name, list(getattr(self, name)))
 
-    def _decoded(self) -> tuple[MutableSequence[Any], ...]:
+    def number_columns(self) -> tuple[MutableSequence[int], ...]:
+        """Return the columns that a decoder fills, in the order of NUMBER_COLUMNS."""
         return (
             self.offsets,
             self.timestamps,
@@ -102,6 +116,9 @@ class Columns:
             self.value_sizes,
             self.header_starts,
         )
+
+    def _share(self, count: int) -> int:
+        return self.size_bytes * count // len(self) if count else 0
 
 
 def _cut(data: bytes, starts: Sequence[int], sizes: Sequence[int]) -> list[bytes | None]:

@@ -3,15 +3,25 @@
     bytes of a Fetch ─▶ framing, CRC, decompression ─▶ decode ─▶ columns ─▶ record objects   poll()
                         (batch, compression)                             ─▶ Arrow            to_arrow(), Spark, Parquet
 
-Only `decode` reads records byte by byte. To replace it for poll(), Arrow and Spark, change `decoder_in_use`:
-`PartitionReader` calls it, and no other code in the client decodes records of format 2 for a user. Formats 0 and 1 stay
-in Python (`legacy`). The embedded cluster always uses the Python decoder, so that tests compare two implementations.
+Only `decode` reads records byte by byte, of format 2; formats 0 and 1 stay in Python (`legacy`).
+
+    decoder_python     the reference, and the only one without a C compiler
+    decoder_native     native/decoder.c, where it is built
+
+`decoder_in_use` chooses for poll(), Arrow and Spark: `PartitionReader` calls it, and no other code in the client
+decodes records of format 2 for a user. The embedded cluster always uses the Python decoder, so that tests compare two
+implementations.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+import functools
+import os
+from typing import Final, Literal, Protocol
 
+import attrs
+
+from kclient.errors import ConfigError
 from kclient.records.columns import Columns
 from kclient.records.decoder_python import PythonDecoder
 
@@ -67,9 +77,52 @@ class Decoder(Protocol):
 PYTHON_DECODER: Final[Decoder] = PythonDecoder()
 """The reference implementation."""
 
-_in_use: Decoder = PYTHON_DECODER
+VARIABLE: Final = "KCLIENT_DECODER"
+
+
+@attrs.frozen
+class DecoderChoice:
+    """Which decoder reads records, and why not the other: `print(kclient.decoder())`."""
+
+    name: Literal["native", "python"]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
 
 
 def decoder_in_use() -> Decoder:
-    """Return the decoder of every reader that gets no other one."""
-    return _in_use
+    """Return the decoder of every reader that gets no other one. Raise what `decoder` raises."""
+    return _in_use()[0]
+
+
+def decoder() -> DecoderChoice:
+    """Return which decoder reads records, and why.
+
+    It is the native one where its extension is built. The environment variable KCLIENT_DECODER, python or native,
+    overrides that; it is read once. Raise ConfigError if it has another value, or is native without the extension.
+    """
+    return _in_use()[1]
+
+
+@functools.cache
+def _in_use() -> tuple[Decoder, DecoderChoice]:
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted not in ("", "python", "native"):
+        raise ConfigError(f"{VARIABLE} is {wanted!r}. It can be python or native.")
+    if wanted == "python":
+        return PYTHON_DECODER, DecoderChoice("python", f"{VARIABLE} is python")
+    try:
+        from kclient.records.decoder_native import NativeDecoder
+    except ModuleNotFoundError:
+        missing = "the native decoder is not built for this Python on this platform"
+    except ImportError as exc:
+        missing = f"the native decoder cannot be loaded: {exc}"
+    else:
+        return NativeDecoder(), DecoderChoice("native", f"{VARIABLE} is native" if wanted else "it is built")
+    if wanted == "native":
+        raise ConfigError(
+            f"{VARIABLE} is native, but {missing}. Unset {VARIABLE}, or install kclient-kafka again where there is "
+            "a C compiler and Python's headers."
+        )
+    return PYTHON_DECODER, DecoderChoice("python", missing)

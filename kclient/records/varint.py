@@ -23,7 +23,7 @@ def read_unsigned(data: bytes, position: int, bits: int) -> tuple[int, int]:
     Raise CorruptBatchError if the value needs more than `bits` bits, IndexError if `data` ends within it.
     """
     value = 0
-    for shift in range(0, bits + 6, 7):
+    for shift in range(0, bits, 7):
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift

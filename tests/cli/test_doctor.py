@@ -33,7 +33,7 @@ def found(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, dict[str, 
 def test_every_check_has_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     code, checks = found(capsys)
-    assert list(checks) == ["pyspark", "pyarrow", "java", "workers", "source", "memory", "scratch"]
+    assert list(checks) == ["pyspark", "pyarrow", "decoder", "java", "workers", "source", "memory", "scratch"]
     assert [checks[name]["verdict"] for name in ("pyspark", "pyarrow", "workers", "source")] == ["ok"] * 4
     assert code == (0 if checks["java"]["verdict"] == "ok" else 2)
     assert shutil.which("java") is None or checks["java"]["verdict"] == "ok"

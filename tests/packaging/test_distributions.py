@@ -6,6 +6,7 @@ They are built from a copy of the tree by the same backend that pip calls, witho
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = [name for name in ("kclient", "pyspark_kclient") if (ROOT / name).is_dir()]
 SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "generated", *PACKAGES)
+NATIVE = ("setup.py", "native")
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler: cc")
 
 # Run in a process of its own: where a package came from, and a message through the lazily loaded codecs and back.
 USE = """
@@ -32,11 +35,16 @@ print(kclient.__file__, kclient.generated.__file__, sep="\\n")
 """
 
 
-def build(kind: str, source: Path, target: Path) -> Path:
+def build(kind: str, source: Path, target: Path, **environment: str) -> Path:
     """Call the backend's hook in the source folder; the path of what it wrote."""
     call = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(target)!r}))"
     run = subprocess.run(
-        [sys.executable, "-c", call], cwd=source, capture_output=True, text=True, check=False
+        [sys.executable, "-c", call],
+        cwd=source,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
     return target / run.stdout.splitlines()[-1]
@@ -53,9 +61,19 @@ def use(path: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what a source distribution is made of, symlinks kept."""
-    folder = tmp_path_factory.mktemp("tree")
-    no_caches = shutil.ignore_patterns("__pycache__")
-    for name in SHIPPED:
+    return copy_of(SHIPPED, tmp_path_factory.mktemp("tree"))
+
+
+@pytest.fixture
+def native_tree(tmp_path: Path) -> Path:
+    """The same with the native decoder."""
+    return copy_of((*SHIPPED, *NATIVE), tmp_path / "tree")
+
+
+def copy_of(names: tuple[str, ...], folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    no_caches = shutil.ignore_patterns("__pycache__", "*.so")
+    for name in names:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=no_caches)
         else:
@@ -131,3 +149,40 @@ def test_the_metadata_names_licence_python_and_extras(wheel: Path) -> None:
     assert {"arrow", "spark", "dev"} <= set(metadata.get_all("Provides-Extra", []))
     base = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert not any(line.startswith(("pyarrow", "pyspark", "jinja2")) for line in base)
+
+
+# --- the native decoder, which is optional
+
+
+def files_of(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+@needs_compiler
+def test_one_wheel_of_a_platform_serves_python_3_11_and_all_later_ones(
+    native_tree: Path, tmp_path: Path
+) -> None:
+    wheel = build("wheel", native_tree, tmp_path)
+    assert "-cp311-abi3-" in wheel.name
+    assert "kclient/records/_native.abi3.so" in files_of(wheel)
+    assert "kclient/records/_native.pyi" in files_of(wheel)
+
+
+def test_without_a_compiler_the_package_is_built_without_the_native_decoder(
+    native_tree: Path, tmp_path: Path
+) -> None:
+    files = files_of(build("wheel", native_tree, tmp_path, CC="no-such-compiler"))
+    assert modules(native_tree) <= files
+    assert not [name for name in files if name.endswith(".so")]
+
+
+def test_a_pure_wheel_can_be_built_for_every_platform(native_tree: Path, tmp_path: Path) -> None:
+    assert build("wheel", native_tree, tmp_path, KCLIENT_PURE="1").name.endswith("-py3-none-any.whl")
+
+
+def test_the_source_distribution_holds_the_c_files(native_tree: Path, tmp_path: Path) -> None:
+    archive = build("sdist", native_tree, tmp_path)
+    listed = subprocess.run(["tar", "-tzf", archive], capture_output=True, text=True, check=True).stdout
+    sources = {path.name for path in (native_tree / "native").iterdir()}
+    assert sources <= {line.rsplit("/", 1)[-1] for line in listed.splitlines() if "/native/" in line}

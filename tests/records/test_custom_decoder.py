@@ -80,7 +80,7 @@ class Fake:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
     instead = Fake()
-    monkeypatch.setattr(decoder, "_in_use", instead)
+    monkeypatch.setattr(decoder, "_in_use", lambda: (instead, None))
     return instead
 
 
@@ -180,7 +180,7 @@ def test_every_path_of_records_goes_through_the_decoder_in_use(
 ) -> None:
     without = PATHS[path](kafka, tmp_path / "without")
     instead = Fake()
-    monkeypatch.setattr(decoder, "_in_use", instead)
+    monkeypatch.setattr(decoder, "_in_use", lambda: (instead, None))
     assert PATHS[path](kafka, tmp_path / "with") == without
     assert len(without) >= COUNT - 5
     assert instead.records >= len(without)

@@ -26,6 +26,12 @@ from tests.records.test_roundtrip import batches
 
 LIMIT = 1000
 DECODERS: dict[str, Decoder] = {"python": PYTHON_DECODER}
+try:
+    from kclient.records.decoder_native import NativeDecoder
+except ImportError:  # no compiler where the package was installed
+    pass
+else:
+    DECODERS["native"] = NativeDecoder()
 PLAIN = PlainDecoder()
 
 every_decoder = pytest.mark.parametrize("decoder", DECODERS.values(), ids=DECODERS)
@@ -156,6 +162,38 @@ def test_damaged_records_are_refused_where_the_plain_reading_refuses(
     decoder: Decoder, section: Section
 ) -> None:
     assert decoded(decoder, section) == decoded(PLAIN, section)
+
+
+def numbers_and_refusal(decoder: Decoder, section: Section) -> tuple[list[Any], list[Any]]:
+    """All number columns, and the position or the error with its attributes."""
+    columns = decoder.columns_type(section.data, TimestampType.CREATE_TIME, 7)
+    limits = {"end": section.end, "previous_delta": section.previous_delta, "last_delta": section.last_delta}
+    ended: list[Any]
+    try:
+        ended = [
+            decoder.decode(
+                columns,
+                section.start,
+                section.count,
+                base_offset=5,
+                base_timestamp=1_700_000_000_000,
+                max_headers=2,
+                **limits,
+            )
+        ]
+    except CorruptBatchError as exc:
+        ended = [type(exc), str(exc), exc.__dict__]
+    return [list(column) for column in columns.number_columns()], ended
+
+
+@every_decoder
+@pytest.mark.spec("H-12", "H-26")
+@settings(deadline=None, max_examples=500)
+@given(section=damaged())
+def test_every_decoder_finds_the_same_number_and_the_same_text_as_the_python_one(
+    decoder: Decoder, section: Section
+) -> None:
+    assert numbers_and_refusal(decoder, section) == numbers_and_refusal(PYTHON_DECODER, section)
 
 
 # --- whole fields, through the reader
