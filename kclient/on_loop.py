@@ -73,7 +73,7 @@ class OnLoop(AsyncConsumer):
     def _return_unreceived(self) -> None:
         if not self.received:
             self.received = True
-            self._core.return_all()
+            self._core.assigned.return_all()
 
     async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
         records = await super().poll(timeout, max_records)
@@ -95,7 +95,7 @@ class OnLoop(AsyncConsumer):
     @property
     def delivered(self) -> DeliveredRecords:
         """The records that were delivered to the application."""
-        return self._core.delivered
+        return self._core.assigned.delivered
 
     async def refill(self) -> None:
         """Poll for iteration."""

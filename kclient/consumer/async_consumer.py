@@ -114,12 +114,10 @@ class AsyncConsumer:
     def _set_up(
         self, config: Config, topics: tuple[str, ...], listener: RebalanceListener | None, runtime: Runtime
     ) -> None:
-        from kclient.consumer import close, explain, offset_lookup  # noqa: F401 – here, so that no call on a loop reads modules
+        from kclient.consumer import close, explain  # noqa: F401 – here, so that no call on a loop reads modules
         from kclient.consumer.core import ConsumerCore
-        from kclient.consumer.poll import Poll
 
         self._core = ConsumerCore(config, runtime, self._call_user, self._decode)
-        self._polls = Poll(self._core)
         self._processing = TaskProcessing()
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -157,7 +155,7 @@ class AsyncConsumer:
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)  # None: the constructor has raised
-        if core is None or self.closed or not core.begun or not self.in_its_process:
+        if core is None or self.closed or not core.lifecycle.begun or not self.in_its_process:
             return
         if self._loop is not None:
             _abandon(self._loop, core)
@@ -187,7 +185,7 @@ class AsyncConsumer:
             raise ArgumentError("Give topics or a pattern, not both.")
         core.group  # noqa: B018 – raises for a consumer without a group
         if isinstance(pattern, SubscriptionPattern):
-            core.group.require_broker_patterns()
+            core.group.protocol.require_broker_patterns()
             core.subscription.subscribe_broker_pattern(pattern, listener)
         elif pattern is not None:
             core.subscription.subscribe_pattern(compiled_pattern(pattern), listener)
@@ -196,8 +194,8 @@ class AsyncConsumer:
         else:
             await close.unsubscribe(core)
             return
-        core.stop_unsubscribed()
-        core.follow_subscription()
+        core.subscription_updater.stop_unsubscribed()
+        core.subscription_updater.follow_subscription()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign partitions manually, with or without a group. No partitions is `unsubscribe()`.
@@ -212,10 +210,10 @@ class AsyncConsumer:
             await close.unsubscribe(core)
             return
         core.subscription.assign(chosen)
-        if core.group_or_none is not None and core.running and core.group.commits.auto_commit_due():
+        if core.group_or_none is not None and core.lifecycle.running and core.group.commits.auto_commit_due():
             core.group.auto_commit()
-        core.set_assignment(chosen)
-        core.follow_subscription()
+        core.assigned.assign(chosen)
+        core.subscription_updater.follow_subscription()
 
     async def unsubscribe(self) -> None:
         """Leave the group, call the listener, and stop reading. Nothing is auto-committed.
@@ -257,7 +255,7 @@ class AsyncConsumer:
         self, timeout: float, max_records: int | None, asking: asyncio.Task[object] | None
     ) -> Records[Any, Any]:
         core = self._open()
-        records = await self._polls.poll(checked_timeout(timeout), _count(max_records, core))
+        records = await self._core.polls.poll(checked_timeout(timeout), _count(max_records, core))
         if records.chunks:
             self._processing.taken(asking)
         return records
@@ -274,7 +272,7 @@ class AsyncConsumer:
     async def __anext__(self) -> Record[Any, Any]:
         """Return the next record. Raise what `poll` raises."""
         while not self.closed:
-            record = self._core.delivered.next()
+            record = self._core.assigned.delivered.next()
             if record is not None:
                 return record
             await self._poll_for_iteration()
@@ -296,12 +294,12 @@ class AsyncConsumer:
         """
         core = self._open()
         commits = core.group.commits
-        chosen = core.consumed() if offsets is None else checked_offsets(offsets)
+        chosen = core.assigned.consumed() if offsets is None else checked_offsets(offsets)
         async with core.timeouts.limit(self._seconds(timeout), "the commit") as wait:
             with core.metrics.calls.inside("commit"):
-                await core.start()
+                await core.lifecycle.start()
                 await commits.commit(chosen, wait.note_failure)
-        core.delivered.mark_committed(chosen)
+        core.assigned.delivered.mark_committed(chosen)
         await core.callbacks.run()
 
     def commit_async(
@@ -315,9 +313,9 @@ class AsyncConsumer:
         `error` is None if the offsets are stored. Raise CommitFailedError when 10,000 commits wait.
         """
         core = self._open()
-        chosen = core.consumed() if offsets is None else checked_offsets(offsets)
-        core.group.commits.commit_async(chosen, callback, core.start)
-        core.delivered.mark_committed(chosen)
+        chosen = core.assigned.consumed() if offsets is None else checked_offsets(offsets)
+        core.group.commits.commit_async(chosen, callback, core.lifecycle.start)
+        core.assigned.delivered.mark_committed(chosen)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -328,7 +326,7 @@ class AsyncConsumer:
         chosen = checked_partitions(partitions)
         async with core.timeouts.limit(self._seconds(timeout), "the committed offsets") as wait:
             with core.metrics.calls.inside("committed"):
-                await core.start()
+                await core.lifecycle.start()
                 found = await committed.fetch(chosen, wait.note_failure)
         for tp, offset in found.items():
             if offset is not None:
@@ -347,10 +345,10 @@ class AsyncConsumer:
                 known = core.positions.position(tp)
                 if known is not None:
                     here = OffsetAndMetadata(known.offset, known.offset_epoch)
-                    return core.delivered.consumed({tp: here})[tp].offset
-                await core.start()
+                    return core.assigned.delivered.consumed({tp: here})[tp].offset
+                await core.lifecycle.start()
                 core.positions.start_deferred_lookups([tp])
-                core.raise_stored()
+                core.errors.raise_first()
                 await core.changed.wait(seen)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
@@ -361,7 +359,7 @@ class AsyncConsumer:
             tp, offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
         )
         core.positions.state(tp)  # raises NotAssignedError
-        core.return_undelivered([tp])
+        core.assigned.return_undelivered([tp])
         # Before the leader is read: metadata older than the record would name the leader of an earlier epoch.
         core.cluster.saw_leader_epoch(tp, target.leader_epoch)
         core.positions.seek(tp, target, core.cluster.metadata.leader(tp))
@@ -383,7 +381,7 @@ class AsyncConsumer:
         """Return no records of these partitions until `resume`. Raise NotAssignedError."""
         core = self._open()
         for tp in _assigned(core, partitions):
-            core.return_undelivered([tp])
+            core.assigned.return_undelivered([tp])
             core.positions.pause(tp)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
@@ -406,17 +404,13 @@ class AsyncConsumer:
         A time is in ms since 1970 (UTC), or a datetime with a time zone. Raise ArgumentError for others, and for
         numbers that look like seconds.
         """
-        from kclient.consumer import offset_lookup
-
-        return await offset_lookup.offsets_for_times(self._open(), times, self._seconds(timeout))
+        return await self._open().offset_lookup.offsets_for_times(times, self._seconds(timeout))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Return the first offset of each partition."""
-        from kclient.consumer import offset_lookup
-
-        return await offset_lookup.beginning_offsets(self._open(), partitions, self._seconds(timeout))
+        return await self._open().offset_lookup.beginning_offsets(partitions, self._seconds(timeout))
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -426,27 +420,19 @@ class AsyncConsumer:
         High watermark, or last stable offset with read_committed. With timeout 0 the dict is empty. The call waits
         for a partition that does not exist, and DeadlineError names it. Raise TopicAuthorizationError.
         """
-        from kclient.consumer import offset_lookup
-
-        return await offset_lookup.end_offsets(self._open(), partitions, self._seconds(timeout))
+        return await self._open().offset_lookup.end_offsets(partitions, self._seconds(timeout))
 
     async def partitions_for(self, topic: str, timeout: float | None = None) -> list[PartitionInfo]:
         """Return the partitions of a topic, none if it does not exist. Raise TopicAuthorizationError."""
-        from kclient.consumer import offset_lookup
-
-        return await offset_lookup.partitions_for(self._open(), topic, self._seconds(timeout))
+        return await self._open().offset_lookup.partitions_for(topic, self._seconds(timeout))
 
     async def list_topics(self, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
         """Return every topic that this client may see, with its partitions."""
-        from kclient.consumer import offset_lookup
-
-        return await offset_lookup.list_topics(self._open(), self._seconds(timeout))
+        return await self._open().offset_lookup.list_topics(self._seconds(timeout))
 
     async def brokers(self, timeout: float | None = None) -> dict[int, Broker]:
         """Return the live brokers by id: host, port and rack."""
-        from kclient.consumer import offset_lookup
-
-        return await offset_lookup.brokers(self._open(), self._seconds(timeout))
+        return await self._open().offset_lookup.brokers(self._seconds(timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Return the number of records from the position to the end, None until it is known. Raise NotAssignedError.
@@ -476,14 +462,14 @@ class AsyncConsumer:
 
     def group_metadata(self) -> GroupMetadata:
         """Return group id, generation, member id and instance id."""
-        return self._open().group.metadata()
+        return self._open().group.membership.group_metadata()
 
     def enforce_rebalance(self, reason: str = "") -> None:
         """Trigger a rebalance with the next poll. `reason` appears in the broker's log.
 
         No effect with `assign`, nor with the consumer protocol, where the brokers decide.
         """
-        self._open().group.request_rejoin(reason or "the application asked for it")
+        self._open().group.membership.request_rejoin(reason or "the application asked for it")
 
     def wakeup(self) -> None:
         """Interrupt the waiting call, or the next one, with WakeupError. From any thread.
@@ -556,7 +542,7 @@ class AsyncConsumer:
             return
         try:
             with inside(self):
-                await close.close(self._core, self._polls, timeout, clean=clean, leave=leave)
+                await close.close(self._core, timeout, clean=clean, leave=leave)
         finally:
             self.closed = True
             self._processing = TaskProcessing()  # lets go of the task, and with it of what it raised
@@ -565,7 +551,7 @@ class AsyncConsumer:
     async def _wait_for_other_close(self, timeout: float) -> None:
         """Wait for another close(), at most `timeout` seconds, unless it waits for this call."""
         group = self._core.group_or_none
-        if any(map(is_inside, (self, self._polls, group and group.rebalance.invoker))):
+        if any(map(is_inside, (self, self._core.polls, group and group.rebalance.invoker))):
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
@@ -628,14 +614,14 @@ class AsyncConsumer:
 
     async def _poll_for_iteration(self) -> None:
         core = self._open()
-        await self._polls.poll(ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True)
+        await self._core.polls.poll(ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True)
         self._processing.taken()
 
     def _reset(self, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
         """Look these up again, or all assigned partitions, when they are next needed."""
         core = self._open()
         for tp in _assigned(core, partitions) or core.positions.assigned():
-            core.return_undelivered([tp])
+            core.assigned.return_undelivered([tp])
             core.positions.request_offset_reset(tp, strategy)
             core.buffer.drop([tp])
 

@@ -26,7 +26,7 @@
 
 A step that fails does not stop the next one. The first error of the user's code is raised at the end; an error that a
 poll has stored and not raised comes first. Every step is bounded by the rest of the timeout, of which a part is
-reserved for LeaveGroup (`group.py`). A commit without a response at the end of 2 or 6 fails with CommitFailedError
+reserved for LeaveGroup (`leave.py`). A commit without a response at the end of 2 or 6 fails with CommitFailedError
 (closed), so that every callback runs.
 
 Commits are given up when every broker has refused connections for a second (`BrokersUnreachable`): such a cluster
@@ -43,8 +43,7 @@ from typing import Final
 from kclient.config.plugins import close_deserializer
 from kclient.consumer.callbacks import CallbackQueue, error_of
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.group import LEAVING_SECONDS, before_leaving
-from kclient.consumer.poll import Poll
+from kclient.consumer.leave import LEAVING_SECONDS, before_leaving
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.log import get_logger
 from kclient.network.cluster import Cluster
@@ -57,9 +56,7 @@ LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it
 PATIENCE_SECONDS: Final = 1.0  # before brokers that refuse connections count as unreachable
 
 
-async def close(
-    core: ConsumerCore, polls: Poll, timeout: float, *, clean: bool, leave: bool | None = None
-) -> None:
+async def close(core: ConsumerCore, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
     """End the consumer. A clean close commits the delivered records; a close after an error leaves them out.
 
     `leave`: whether to send LeaveGroup. None: a dynamic member sends it, a static one does not (KIP-1092).
@@ -72,8 +69,8 @@ async def close(
     first_error: BaseException | None = None
     core.timeouts.close()  # 1
     try:
-        await polls.wait_until_left(before_leaving(deadline, now) - now)
-        running = core.running
+        await core.polls.wait_until_left(before_leaving(deadline, now) - now)
+        running = core.lifecycle.running
         if running:  # the fetch sessions of 2 end beside all steps of the group
             ended = core.tasks.spawn("ending of fetch sessions", core.fetcher.close_sessions(deadline))
         first_error = await _leave_group(core, deadline, running=running, clean=clean, leave=leave)  # 2 to 8
@@ -83,9 +80,9 @@ async def close(
         deadline = min(deadline, core.runtime.now() + LEAVING_SECONDS)
         raise
     finally:
-        core.ending = asyncio.create_task(_end(core, deadline, leave), name="kclient end")  # 9, 10
-        await asyncio.shield(core.ending)
-    if (error := polls.unraised_error() or first_error) is not None:
+        core.lifecycle.ending = asyncio.create_task(_end(core, deadline, leave), name="kclient end")  # 9, 10
+        await asyncio.shield(core.lifecycle.ending)
+    if (error := core.polls.unraised_error() or first_error) is not None:
         raise error
 
 
@@ -102,7 +99,7 @@ async def unsubscribe(core: ConsumerCore, *, clean: bool = True) -> None:
     does not cut the listener's commits short. After an error `clean` is false: these commits leave out the delivered
     records, as those of a close do.
     """
-    delivered = core.delivered
+    delivered = core.assigned.delivered
     before, delivered.half_processed = delivered.half_processed, delivered.half_processed or not clean
     try:
         with core.timeouts.undisturbed():
@@ -117,7 +114,7 @@ async def _unsubscribe(core: ConsumerCore) -> None:
     try:
         if group is not None:
             deadline = core.runtime.now() + core.config.request_timeout_ms / 1000
-            await group.leave("the consumer unsubscribed from all topics", deadline)
+            await group.leaving.leave("the consumer unsubscribed from all topics", deadline)
     finally:
         _end_subscription(core, choice)
     if group is not None:
@@ -132,8 +129,8 @@ def _end_subscription(core: ConsumerCore, ended: int) -> None:
     if subscription.choice == ended:
         subscription.clear()
     if subscription.kind is not SubscriptionKind.MANUAL:
-        core.set_assignment(())
-    core.follow_subscription()
+        core.assigned.assign(())
+    core.subscription_updater.follow_subscription()
 
 
 async def _leave_group(
@@ -146,10 +143,10 @@ async def _leave_group(
     group = core.group_or_none
     if group is None:
         return None
-    offsets = core.consumed() if clean else core.committable()
+    offsets = core.assigned.consumed() if clean else core.assigned.committable()
     if not clean and group.rebalance.invoker.method is None:
         # A listener that another call runs was called before this close began: its commit stores what that call would.
-        core.delivered.half_processed = True
+        core.assigned.delivered.half_processed = True
     until = before_leaving(deadline, core.runtime.now())
     give_up = BrokersUnreachable(core.cluster, core.runtime).for_good
     # 2: responses to commits under way
@@ -161,7 +158,9 @@ async def _leave_group(
         # 4: callbacks, while this is still a member
         await _all_callbacks(core, until),
         # 5 to 7: the listener, the responses to its commits, LeaveGroup; then an on_partitions_lost that was deferred
-        await _step(group.leave(CLOSING, core.runtime.now() + _left(core, deadline), leave), deadline),
+        await _step(
+            group.leaving.leave(CLOSING, core.runtime.now() + _left(core, deadline), leave), deadline
+        ),
         await _step(_run_all(core.rebalance_steps), deadline),
     ]
     # 8: callbacks of commits of 4 to 6
@@ -201,9 +200,9 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
 
 async def _end(core: ConsumerCore, deadline: float, leave: bool | None) -> None:
     """Steps 9 and 10, also of a close that was cut short: leave the group, stop the tasks, close the interceptors."""
-    await core.stop_starting()  # it would join
+    await core.lifecycle.stop_starting()  # it would join
     if core.group_or_none is not None:
-        await core.group.leave_at_once(CLOSING, deadline, leave)
+        await core.group.leaving.leave_at_once(CLOSING, deadline, leave)
     await _stop_everything(core, deadline)
     until = max(deadline, core.runtime.now() + LAST_SECONDS)
     await _step(core.interceptors.close(), until)
@@ -211,12 +210,12 @@ async def _end(core: ConsumerCore, deadline: float, leave: bool | None) -> None:
 
 
 async def _stop_everything(core: ConsumerCore, deadline: float) -> None:
-    await core.stop_starting()
+    await core.lifecycle.stop_starting()
     await core.tasks.stop()
     if core.group_or_none is not None:
         await core.group.coordinator.close()
     await core.cluster.close(_left(core, deadline))
-    core.set_assignment(())
+    core.assigned.assign(())
     core.metrics.close()
 
 

@@ -1,43 +1,52 @@
-"""ConsumerCore: the parts of one consumer, and the operations that keep them consistent with each other.
+"""ConsumerCore: builds the parts of one consumer, and passes to each part the others that it uses.
 
-    subscription   topics, pattern or partitions      positions   where each assigned partition is read next
-    cluster        brokers, leaders, requests         buffer      fetched bytes that wait for a poll
-    group          coordinator, membership, commits   delivered   records of the last poll
+    subscription      topics, pattern or partitions          subscription_updater   metadata and group follow it
+    cluster           brokers, leaders, requests             lifecycle              first connection, tasks
+    positions         where each partition is read next      position_updater       committed → reset → validate
+    fetcher, buffer   Fetch requests; fetched bytes          assigned               positions, buffered and delivered
+    group             membership, commits, rebalances                               records, changed together
+    callbacks         the user's code, run in his calls      polls                  the steps of poll()
 
-Everything here runs on one event loop. AsyncConsumer calls it directly, Consumer from another thread.
+Everything here runs on one event loop. AsyncConsumer calls it directly, Consumer from another thread. Only the calls of
+AsyncConsumer, `close.py` and `explain.py` see the whole core.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
-
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config
+from kclient.consumer.assigned import AssignedPartitions
 from kclient.consumer.callbacks import CallbackQueue
-from kclient.consumer.delivered import DeliveredRecords, UndecodedRecords, nothing_delivered
-from kclient.consumer.group import GroupConsumer
+from kclient.consumer.commits import CommitManager
+from kclient.consumer.delivered import UndecodedRecords
+from kclient.consumer.group import GroupConsumer, GroupProtocol
 from kclient.consumer.interceptors import Interceptors
+from kclient.consumer.leave import Leaving
+from kclient.consumer.lifecycle import Lifecycle
 from kclient.consumer.listener import CallUser
+from kclient.consumer.listener_invoker import RebalanceListenerInvoker
+from kclient.consumer.membership import CurrentMembership
 from kclient.consumer.metrics import ConsumerMetrics
 from kclient.consumer.missing_topics import MissingTopics
-from kclient.consumer.offset_lookup import ConsumerLag
-from kclient.consumer.subscription import SubscriptionKind, SubscriptionState
+from kclient.consumer.offset_lookup import ConsumerLag, OffsetLookup
+from kclient.consumer.poll import BackgroundErrors, Decode, Poll, PollSteps, RecordCollector
+from kclient.consumer.rebalance import Rebalance
+from kclient.consumer.subscription import SubscriptionState
+from kclient.consumer.subscription_updater import SubscriptionUpdater
 from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
-from kclient.errors import BrokerError, KclientError
+from kclient.errors import BrokerError
 from kclient.fetch.buffer import FetchBuffer
-from kclient.fetch.delivery import DecodeTask, RecordDelivery
+from kclient.fetch.delivery import RecordDelivery
 from kclient.fetch.fetcher import Fetcher
+from kclient.group.coordinator import Coordinator
+from kclient.group.offset_commit import OffsetCommitter
+from kclient.group.offset_fetch import CommittedOffsets
 from kclient.network.cluster import Cluster
 from kclient.positions.table import Positions
 from kclient.positions.updater import PositionUpdater
 from kclient.protocol.errors import INVALID_GROUP_ID
 from kclient.records.decoder import decoder_in_use
 from kclient.runtime import Runtime
-from kclient.types import OffsetAndMetadata, TopicPartition
-
-Decode = Callable[[DecodeTask], Awaitable[None]]
 
 
 class ConsumerCore:
@@ -48,49 +57,157 @@ class ConsumerCore:
         self.config = config
         self.runtime = runtime
         self.call_user = call_user
-        self.decode = decode
         self.interceptors = Interceptors(config.interceptors, call_user, runtime.now)
-        self.changed = ChangeSignal()
-        self.timeouts = CallTimeouts(self.changed)
-        self.tasks = BackgroundTasks(self.changed)
-        self.rebalance_steps = CallbackQueue(self.changed)
-        self.callbacks = CallbackQueue(self.changed)
+        self.changed = changed = ChangeSignal()  # whatever a waiting poll() must look at
+        self.timeouts = CallTimeouts(changed)
+        self.tasks = BackgroundTasks(changed)
+        self.rebalance_steps = CallbackQueue(changed)
+        self.callbacks = CallbackQueue(changed)
         self.subscription = SubscriptionState()
-        self.delivered: DeliveredRecords = nothing_delivered()
         self.positions = Positions()
         self.buffer = FetchBuffer()
-        self.metrics = metrics = ConsumerMetrics(config, self.positions, self.buffer)
-        self.cluster = Cluster(config, runtime, metrics.network)
-        self.delivery = RecordDelivery(self.positions, self.buffer, config, metrics.fetch)
-        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, config, runtime, metrics.fetch)
-        self.group_or_none: GroupConsumer | None = (
-            GroupConsumer(self) if config.group_id is not None else None
-        )
-        committed = self.group.committed.fetch if self.group_or_none is not None else None
-        jumped = metrics.position_jumped
-        self.position_updater = PositionUpdater(
-            self.cluster, self.positions, config, runtime, committed, jumped
-        )
-        self.undecoded = UndecodedRecords(
-            config.on_decode_error, lambda count: metrics.own.records_skipped(count, "decode")
-        )
+        self.metrics = ConsumerMetrics(config, self.positions, self.buffer)
+        self.cluster = Cluster(config, runtime, self.metrics.network)
+        self._build_reading()
         self.missing_topics = MissingTopics(
-            config, runtime, self.cluster, self.subscription, self.positions, self.tasks, self.changed
+            config, runtime, self.cluster, self.subscription, self.positions, self.tasks, changed
         )
-        self.lag = ConsumerLag(self)
-        self._errors: list[Callable[[], KclientError | None]] = [
-            self.cluster.metadata.take_error,
-            self.position_updater.take_error,
-            self.fetcher.take_error,
-            self.missing_topics.take_error,
-            self.tasks.take_error,
-        ]
-        self._metadata_seen = 0
-        self._join_due = True
-        self._start: asyncio.Task[None] | None = None
-        self.ending: asyncio.Task[None] | None = None
+        self.subscription_updater = SubscriptionUpdater(
+            config,
+            self.cluster,
+            self.subscription,
+            self.assigned,
+            self.group_or_none,
+            self.missing_topics,
+            changed,
+        )
+        self._build_calls(decode)
         for signal in (self.positions.changed, self.buffer.changed, self.cluster.metadata.changed):
-            signal.chain(self.changed)
+            signal.chain(changed)
+
+    def _build_reading(self) -> None:
+        """Build positions, fetching and the group, in which they read committed offsets."""
+        config, runtime, cluster, positions = self.config, self.runtime, self.cluster, self.positions
+        self.fetcher = Fetcher(cluster, positions, self.buffer, config, runtime, self.metrics.fetch)
+        coordinator = committed = None
+        membership = CurrentMembership(config, self.subscription)
+        if config.group_id is not None:
+            coordinator = Coordinator(cluster, config.group_id, config, runtime)
+            committed = CommittedOffsets(coordinator, config, runtime, membership.fetch_identity)
+        self.position_updater = PositionUpdater(
+            cluster,
+            positions,
+            config,
+            runtime,
+            committed.fetch if committed is not None else None,
+            self.metrics.position_jumped,
+        )
+        self.assigned = AssignedPartitions(positions, self.buffer, self.position_updater, self.metrics)
+        self.lifecycle = Lifecycle(
+            cluster, self.subscription, self.timeouts, self.tasks, self.position_updater, self.fetcher
+        )
+        self.group_or_none: GroupConsumer | None = None
+        if coordinator is not None and committed is not None:
+            self.group_or_none = self._build_group(coordinator, committed, membership)
+
+    def _build_group(
+        self, coordinator: Coordinator, committed: CommittedOffsets, membership: CurrentMembership
+    ) -> GroupConsumer:
+        config, runtime, metrics, assigned = self.config, self.runtime, self.metrics, self.assigned
+        committer = OffsetCommitter(
+            coordinator,
+            config,
+            runtime,
+            membership.commit_identity,
+            membership.commit_refused,
+            metrics.coordinator,
+            self.positions.topic_id_for_commit,
+            self.positions.__contains__,
+        )
+        commits = CommitManager(
+            committer,
+            config,
+            runtime,
+            self.tasks,
+            self.callbacks,
+            self.call_user,
+            self.interceptors,
+            metrics.own,
+        )
+        invoker = RebalanceListenerInvoker(
+            self.subscription, assigned, membership, self.rebalance_steps, self.call_user, metrics
+        )
+        rebalance = Rebalance(
+            config,
+            self.cluster,
+            self.subscription,
+            assigned,
+            membership,
+            commits,
+            invoker,
+            self.rebalance_steps,
+            metrics.own,
+        )
+        leaving = Leaving(runtime, self.tasks, self.subscription, membership, commits, rebalance)
+        protocol = GroupProtocol(config, runtime, self.cluster, coordinator, rebalance, metrics.coordinator)
+        return GroupConsumer(
+            coordinator,
+            committed,
+            protocol,
+            membership,
+            commits,
+            rebalance,
+            leaving,
+            assigned,
+            self.tasks,
+            self.changed,
+        )
+
+    def _build_calls(self, decode: Decode) -> None:
+        """Build what the public calls use: poll(), the lookups, lag."""
+        config, runtime, assigned, group = self.config, self.runtime, self.assigned, self.group_or_none
+        lost_records = self.metrics.own.records_skipped
+        self.undecoded = UndecodedRecords(config.on_decode_error, lambda count: lost_records(count, "decode"))
+        self.errors = BackgroundErrors(
+            group,
+            (
+                self.cluster.metadata.take_error,
+                self.position_updater.take_error,
+                self.fetcher.take_error,
+                self.missing_topics.take_error,
+                self.tasks.take_error,
+            ),
+        )
+        steps = PollSteps(
+            config,
+            runtime,
+            self.callbacks,
+            self.rebalance_steps,
+            self.subscription_updater,
+            assigned,
+            self.missing_topics,
+            group,
+        )
+        delivery = RecordDelivery(self.positions, self.buffer, config, self.metrics.fetch)
+        collector = RecordCollector(
+            config, runtime, delivery, decode, self.undecoded, self.interceptors, assigned
+        )
+        self.polls = Poll(
+            runtime,
+            self.changed,
+            self.timeouts,
+            self.lifecycle,
+            self.subscription,
+            assigned,
+            steps,
+            self.errors,
+            collector,
+            self.metrics.calls,
+        )
+        self.lag = ConsumerLag(config, runtime, self.cluster, self.lifecycle, assigned, self.tasks)
+        self.offset_lookup = OffsetLookup(
+            config, runtime, self.cluster, self.timeouts, self.lifecycle, self.tasks, self.lag
+        )
 
     @property
     def group(self) -> GroupConsumer:
@@ -103,176 +220,3 @@ class ConsumerCore:
                 name="INVALID_GROUP_ID",
             )
         return self.group_or_none
-
-    # --- starting
-
-    @property
-    def running(self) -> bool:
-        """Whether the cluster was reached and the tasks run. False once close() is ending them."""
-        start = self._start
-        if self.ending is not None or start is None:
-            return False
-        return start.done() and not start.cancelled() and start.exception() is None
-
-    @property
-    def begun(self) -> bool:
-        """Whether anything of this consumer may run, or be connected."""
-        return self._start is not None and self.ending is None
-
-    async def start(self) -> None:
-        """Connect and start the background tasks, once. Raise what `Cluster.start` raises; a later call tries again.
-
-        A try continues when its caller has timed out. If it fails then, the next call raises the error, so that callers
-        with short timeouts see it too.
-        """
-        if self._start is None or self._start.cancelled():
-            self._start = asyncio.create_task(self._begin(), name="kclient start")
-            self._start.add_done_callback(_retrieve)
-        start = self._start
-        try:
-            await asyncio.shield(start)
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            if self._start is start:
-                self._start = None  # its error is raised here
-            raise
-
-    async def _begin(self) -> None:
-        self.cluster.set_topics(self._wanted_topics())
-        await self.cluster.start()
-        if self.timeouts.closing:
-            return  # only asynchronous commits wait for the connection
-        self.tasks.start("position updater", self.position_updater.run)
-        self.tasks.start("fetcher", self.fetcher.run)
-
-    async def stop_starting(self) -> None:
-        """Cancel a start that has not succeeded."""
-        if self._start is not None and not self._start.done():
-            self._start.cancel()
-            await asyncio.wait([self._start])
-
-    # --- the subscription
-
-    def follow_subscription(self) -> None:
-        """Pass a changed subscription to the metadata cache and to the group."""
-        self.missing_topics.reset()
-        self._metadata_seen = self.cluster.metadata.version
-        self.cluster.set_topics(self._wanted_topics())
-        if self.subscription.kind is SubscriptionKind.PATTERN:
-            self.cluster.request_update(
-                "a pattern is subscribed to"
-            )  # the metadata may be of an earlier subscription
-        if self._topics_to_join is not None and self.group.joining:
-            self.group.join(self._topics_to_join)  # a member sends its new subscription at once
-        else:
-            self._join_due = True
-        self.changed.notify()
-
-    def stop_unsubscribed(self) -> None:
-        """Stop reading topics that left the subscription. Their partitions stay assigned until the rebalance."""
-        covers = self.subscription.covers
-        self.positions.follow_subscription(covers)
-        unsubscribed = [tp for tp in self.positions.assigned() if not covers(tp.topic)]
-        self.return_undelivered(unsubscribed)
-        self.buffer.drop(unsubscribed)
-
-    def join_group(self) -> None:
-        """Join the group. Only poll() calls this: a member without polls would own partitions and not read them."""
-        if self._join_due and (topics := self._topics_to_join) is not None:
-            self.group.join(topics)
-            self._join_due = False
-        self._match_pattern()
-
-    def _match_pattern(self) -> None:
-        """Match the pattern again if the metadata has changed."""
-        version = self.cluster.metadata.version
-        if version == self._metadata_seen or self.subscription.kind is not SubscriptionKind.PATTERN:
-            return
-        self._metadata_seen = version
-        changed = self.subscription.match(
-            self.cluster.metadata.topics, exclude_internal=self.config.exclude_internal_topics
-        )
-        if changed or self._join_due:
-            self.group.join(self.subscription.topics)
-            self._join_due = False
-
-    def learn_topics(self, topics: Iterable[str]) -> None:
-        """Add assigned topics that match the pattern and that only the group's leader knew so far."""
-        new = [topic for topic in dict.fromkeys(topics) if not self.subscription.has(topic)]
-        if new:
-            self.subscription.add(new)
-            self.group.join(self.subscription.topics)
-            self.cluster.request_update("topics of the pattern were assigned that are not known here")
-
-    def _wanted_topics(self) -> tuple[str, ...] | None:
-        return None if self.subscription.kind is SubscriptionKind.PATTERN else self.subscription.topics
-
-    @property
-    def _topics_to_join(self) -> tuple[str, ...] | None:
-        """The topics to join with, None for a pattern: it joins when the metadata shows its topics."""
-        kinds = SubscriptionKind.TOPICS, SubscriptionKind.BROKERS
-        return self.subscription.topics if self.subscription.kind in kinds else None
-
-    # --- assignment and delivered records
-
-    def set_assignment(self, partitions: Iterable[TopicPartition]) -> None:
-        """Make these the assigned partitions. Drop buffered and undelivered records of all others."""
-        wanted = dict.fromkeys(partitions)
-        new = [tp for tp in wanted if tp not in self.positions]
-        self.return_undelivered(tp for tp in self.positions.assigned() if tp not in wanted)
-        self.positions.assign(wanted)
-        self.positions.defer_lookup(new)
-        self.metrics.assignment_changed()
-        self.buffer.retain(wanted)
-        self.position_updater.cancel_committed_lookup()
-
-    def return_undelivered(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Move the positions back to the first record that iteration has not handed out yet."""
-        self._rewind(self.delivered.return_undelivered(partitions))
-
-    def return_all(self) -> None:
-        """The poll that delivered these records was interrupted before it returned: deliver them again."""
-        delivered, self.delivered = self.delivered, nothing_delivered()
-        self._rewind(delivered.return_all())
-
-    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return what an explicit commit stores: the positions after all returned records.
-
-        While an interrupted application closes, the committable offsets.
-        """
-        return self.delivered.consumed(self.positions.all_consumed())
-
-    def committable(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return what an automatic commit stores: the positions after all processed records."""
-        return self.delivered.committable(self.positions.all_consumed())
-
-    def delivered_counts(self) -> dict[TopicPartition, int]:
-        """Return how many records of each partition were delivered and are not committable yet."""
-        return self.delivered.count_from(self.committable())
-
-    def _rewind(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        for tp, offset in offsets.items():
-            state = self.positions.find(tp)
-            if state is None or state.position is None or state.delivered_topic_is_gone:
-                continue
-            if offset.offset < state.position.offset:
-                self.positions.seek(tp, offset, state.position.leader)
-
-    # --- errors for the next call
-
-    def raise_stored(self) -> None:
-        """Raise the first error that a background task has stored; those of the group come first."""
-        if self.group_or_none is not None:
-            error = self.group.take_error()
-            if error is not None and not self.group.fall_back(error):
-                raise error
-        for take_error in self._errors:
-            if (error := take_error()) is not None:
-                raise error
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Keep asyncio from logging the error of a start without a waiter: the next call raises it."""
-    if not task.cancelled():
-        task.exception()

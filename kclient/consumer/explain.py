@@ -11,11 +11,12 @@ import asyncio
 import datetime
 import enum
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from kclient.consumer.core import ConsumerCore
+from kclient.consumer.group import GroupConsumer
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.errors import KclientError
 from kclient.fetch.diagnostics import FetchStatus, OpenTransaction, find_open_transaction
@@ -27,9 +28,6 @@ from kclient.positions.state import AWAIT_RESET, AWAIT_VALIDATION, INITIALIZING,
 from kclient.protocol.errors import error
 from kclient.text import LONGEST_TEXT, printable
 from kclient.types import OffsetAndMetadata, TopicPartition
-
-if TYPE_CHECKING:
-    from kclient.consumer.group import GroupConsumer
 
 log = get_logger("kclient.consumer")
 
@@ -52,8 +50,8 @@ LOOKUPS: Final[Mapping[FetchState, str]] = {
 
 async def explain(core: ConsumerCore, *, ask: bool, timeout: float) -> Explanation:
     """Return one sentence for each assigned partition. A broker's failure is not raised."""
-    open_transactions = await _find_open_transactions(core, timeout) if ask and core.running else {}
-    consumed = core.consumed()
+    open_transactions = await _find_open_transactions(core, timeout) if ask and core.lifecycle.running else {}
+    consumed = core.assigned.consumed()
     sentences = {
         tp: _not_returned(core, tp, state, consumed.get(tp)) or _sentence(core, tp, state, open_transactions)
         for tp, state in core.positions.items()
@@ -67,7 +65,7 @@ async def explain(core: ConsumerCore, *, ask: bool, timeout: float) -> Explanati
 def _describe_consumer(core: ConsumerCore) -> str:
     if core.subscription.kind is SubscriptionKind.NONE:
         return "not assigned: nothing is subscribed to; call subscribe() or assign()"
-    if not core.running:
+    if not core.lifecycle.running:
         return "not connected: no broker has been reached yet; a poll() tries, and says why it fails"
     if core.rebalance_steps:
         return "a rebalance waits for the next poll() to go on"
@@ -132,7 +130,7 @@ def _without_position(core: ConsumerCore, tp: TopicPartition, state: PartitionSt
 
 def _lookup_state(core: ConsumerCore, tp: TopicPartition, state: PartitionState) -> str:
     now = core.runtime.now()
-    if not core.running:
+    if not core.lifecycle.running:
         return "no broker has been reached yet"
     if state.fetch_state is INITIALIZING:
         if state.lookup_deferred:
@@ -319,17 +317,17 @@ class Explanation(Mapping[TopicPartition, str]):
 
 def describe_membership(group: GroupConsumer, topics: str, now: float) -> str:
     """Return one sentence about the membership. `now` is the loop's time."""
-    membership = group.membership
+    membership = group.membership.current
     if membership is None:
-        return f"not assigned: not in group {group.group_id} yet, subscribed to {topics}"
+        return f"not assigned: not in group {group.membership.group_id} yet, subscribed to {topics}"
     if membership.stable:
         generation = membership.generation.generation_id
-        return f"member of group {group.group_id}, generation {generation}, subscribed to {topics}"
+        return f"member of group {group.membership.group_id}, generation {generation}, subscribed to {topics}"
     where = MEMBER_STATES[membership.state]
     since = f" for {now - membership.since:.1f} s" if membership.since else ""
     kept = len(group.rebalance.owned())
     has = f"{kept} partitions are kept meanwhile" if kept else "not assigned"
-    sentence = f"{has}: group {group.group_id} {where}{since}, subscribed to {topics}"
+    sentence = f"{has}: group {group.membership.group_id} {where}{since}, subscribed to {topics}"
     if group.coordinator.node_id is None:
         sentence += "; its coordinator is being looked up"
     if membership.ended:

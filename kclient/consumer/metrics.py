@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 from kclient.config import Config
-from kclient.consumer.listener import ASSIGNED, LOST, REVOKED
 from kclient.fetch.buffer import FetchBuffer
 from kclient.metrics.calls import CallMetrics, KclientMetrics
 from kclient.metrics.coordinator import CoordinatorMetrics
@@ -16,8 +13,6 @@ from kclient.metrics.sensor import Windows
 from kclient.positions.reset_events import TRUNCATED, OffsetReset
 from kclient.positions.table import Positions
 from kclient.types import TopicPartition
-
-METHODS = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
 
 
 class ConsumerMetrics:
@@ -40,10 +35,6 @@ class ConsumerMetrics:
     def assignment_changed(self) -> None:
         """The metrics of partitions come and go with them."""
         self.fetch.follow_assignment(self._positions.assignment_id, self._positions.assigned())
-
-    def listener(self, method: str | None) -> AbstractContextManager[None]:
-        """Measure the time that a listener's method takes; nothing without a listener."""
-        return nullcontext() if method is None else self.coordinator.callback(METHODS[method])
 
     def position_jumped(self, jump: OffsetReset) -> None:
         """Note a position that the log lost, and the records that will not be read."""

@@ -23,116 +23,126 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from kclient.change_signal import ChangeSignal, wait_any
+from kclient.config import Config
+from kclient.consumer.assigned import AssignedPartitions
 from kclient.consumer.callbacks import CallbackQueue, inside, is_inside
-from kclient.consumer.core import ConsumerCore
-from kclient.consumer.delivered import DeliveredRecords, nothing_delivered
-from kclient.consumer.subscription import SubscriptionKind
-from kclient.consumer.tasks import closed_error
-from kclient.errors import ConcurrentUseError, DeadlineError, UsageError, WakeupError
+from kclient.consumer.delivered import DeliveredRecords, UndecodedRecords, nothing_delivered
+from kclient.consumer.group import GroupConsumer
+from kclient.consumer.interceptors import Interceptors
+from kclient.consumer.lifecycle import Lifecycle
+from kclient.consumer.missing_topics import MissingTopics
+from kclient.consumer.subscription import SubscriptionKind, SubscriptionState
+from kclient.consumer.subscription_updater import SubscriptionUpdater
+from kclient.consumer.tasks import CallTimeouts, closed_error
+from kclient.errors import ConcurrentUseError, DeadlineError, KclientError, UsageError, WakeupError
+from kclient.fetch.delivery import DecodeTask, RecordDelivery
+from kclient.metrics.calls import CallMetrics
 from kclient.records.records import Records
+from kclient.runtime import Runtime
+
+Decode = Callable[[DecodeTask], Awaitable[None]]
+TakeError = Callable[[], KclientError | None]
 
 
 class Poll:
     """The polls of one consumer, one at a time."""
 
-    def __init__(self, core: ConsumerCore) -> None:
-        self._core = core
+    def __init__(
+        self,
+        runtime: Runtime,
+        changed: ChangeSignal,
+        timeouts: CallTimeouts,
+        lifecycle: Lifecycle,
+        subscription: SubscriptionState,
+        assigned: AssignedPartitions,
+        steps: PollSteps,
+        errors: BackgroundErrors,
+        collector: RecordCollector,
+        metrics: CallMetrics,
+    ) -> None:
+        self._runtime = runtime
+        self._changed = changed
+        self._timeouts = timeouts
+        self._lifecycle = lifecycle
+        self._subscription = subscription
+        self._assigned = assigned
+        self._steps = steps
+        self._errors = errors
+        self._collector = collector
+        self._metrics = metrics
         self._inside: asyncio.Task[Any] | None = None
-        self._errors: deque[Exception] = deque()  # of the user's code, not raised yet
         self._left = ChangeSignal()
 
     async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
         """Return records, or none after `timeout` seconds or if only positions moved."""
         with self._alone(), inside(self):
-            calls = self._core.metrics.calls
-            calls.poll_started()
+            self._metrics.poll_started()
             try:
                 return await self._poll(timeout, max_records, one_by_one=one_by_one)
             finally:
-                calls.poll_ended()
+                self._metrics.poll_ended()
 
     async def wait_until_left(self, timeout: float) -> None:
         """Wait until the polling task has left poll(), unless it waits for this call: a listener or callback closes."""
         if self._inside is not None and not is_inside(self):
             await wait_any((self._left, self._left.count), timeout=timeout)
 
+    def unraised_error(self) -> Exception | None:
+        """Return the oldest error of the user's code that no poll has raised. close() ignores WakeupError."""
+        return next((exc for exc in self._steps.errors if not isinstance(exc, WakeupError)), None)
+
     async def _poll(self, timeout: float, max_records: int, *, one_by_one: bool) -> Records[Any, Any]:
-        core = self._core
-        deadline = core.runtime.now() + timeout
+        deadline = self._runtime.now() + timeout
         self._begin()
         while True:
-            seen = core.changed.count
-            core.timeouts.check()
+            seen = (
+                self._changed.count
+            )  # before the state is read: a change during the steps ends the wait below
+            self._timeouts.check()
             self._check_open()
-            if core.running or await self._started(deadline):
-                await self._run_due_steps()
+            if self._lifecycle.running or await self._started(deadline):
+                await self._steps.run()
                 self._check_open()  # a listener, or another task during the listener, may have closed
                 self._raise_errors(deadline)
-                records = await self._deliver(max_records)
+                records = await self._collector.collect(max_records)
                 if records is not None:
-                    return await self._hand_out(records, one_by_one=one_by_one)
+                    return await self._collector.hand_out(records, one_by_one=one_by_one)
             else:
-                core.positions.start_deferred_lookups()  # of a manual assignment, once a broker is reached
-            if core.runtime.now() >= deadline:
+                # Of a manual assignment: looked up once a broker is reached.
+                self._assigned.positions.start_deferred_lookups()
+            if self._runtime.now() >= deadline:
                 await asyncio.sleep(0)  # a loop of poll(0) must let the background tasks run
-                return Records(keeps_errors=core.config.on_decode_error == "keep")
+                return self._collector.no_records()
             await self._wait_for_change(seen, deadline)
 
     def _begin(self) -> None:
         """Make the last records committable, and move positions back to records that iteration has not handed out."""
-        core = self._core
-        if core.subscription.kind is SubscriptionKind.NONE:
+        if self._subscription.kind is SubscriptionKind.NONE:
             raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
-        core.return_undelivered()
-        core.delivered = nothing_delivered()
+        self._assigned.return_undelivered()
+        self._assigned.delivered = nothing_delivered()
 
     def _check_open(self) -> None:
-        if not self._core.timeouts.closing:
+        if not self._timeouts.closing:
             return
-        if self._errors and self._core.ending is not None:
-            raise self._errors.popleft()  # a listener has closed and then raised: close() is over and could not
+        if self._steps.errors and self._lifecycle.ending is not None:
+            raise self._steps.errors.popleft()  # a listener closed, then raised: close() is over and did not raise it
         raise closed_error()
 
     async def _started(self, deadline: float) -> bool:
-        core = self._core
+        left = max(0.0, deadline - self._runtime.now())
         try:
-            async with core.timeouts.limit(max(0.0, deadline - core.runtime.now()), "the first connection"):
-                await core.start()
+            async with self._timeouts.limit(left, "the first connection"):
+                await self._lifecycle.start()
         except DeadlineError as exc:
             if exc.waiting_for != "the first connection":
                 raise
-        return core.running
-
-    async def _run_due_steps(self) -> None:
-        """Run steps 2 to 7 of the table. An error of the user's code does not stop the next step."""
-        core = self._core
-        if core.group_or_none is not None:
-            core.group.poll_started()
-        core.missing_topics.check(core.runtime.now())
-        if core.callbacks:
-            await self._run(core.callbacks)
-        core.join_group()
-        if core.rebalance_steps:
-            await self._run(core.rebalance_steps)
-        if core.group_or_none is not None and core.group.commits.auto_commit_due():
-            core.group.auto_commit()
-        core.positions.start_deferred_lookups()
-
-    async def _run(self, work: CallbackQueue) -> None:
-        """Run the queue, and keep its error for `_raise_errors`."""
-        try:
-            await work.run()
-        except Exception as exc:  # noqa: BLE001 – raised after all steps
-            self._errors.append(exc)
-
-    def unraised_error(self) -> Exception | None:
-        """Return the oldest error of the user's code that no poll has raised. close() ignores WakeupError."""
-        return next((exc for exc in self._errors if not isinstance(exc, WakeupError)), None)
+        return self._lifecycle.running
 
     def _raise_errors(self, deadline: float) -> None:
         """Raise one error: the oldest of the user's code, else the first that a background task has stored.
@@ -140,54 +150,21 @@ class Poll:
         A stored error waits while a rebalance needs this poll, but never beyond the deadline: an application that logs
         the error and pauses would otherwise need a poll, and a pause, for every step of the rebalance.
         """
-        core = self._core
-        if self._errors:
-            raise self._errors.popleft()
-        if core.group_or_none is not None:
-            if core.group.rebalance.under_way and core.runtime.now() < deadline:
-                return
-            core.group.commits.raise_if_fenced()
-        core.raise_stored()
-
-    async def _deliver(self, max_records: int) -> Records[Any, Any] | None:
-        """Decode buffered records. Return None if there are none, or if they were out of date."""
-        task = self._core.delivery.begin(max_records)
-        if task is None:
-            return None
-        core = self._core
-        await core.decode(task)
-        if core.runtime.buggify("others run while records are decoded"):
-            await asyncio.sleep(0)
-        records = core.delivery.finish(task)
-        core.undecoded.note(records.chunks, core.runtime.now())
-        return records if records.chunks else None
-
-    async def _hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
-        """Run the interceptors. If they are interrupted, move the positions back: no record may be lost."""
-        core = self._core
-        core.delivered = delivered = DeliveredRecords(records, one_by_one=one_by_one)
-        if core.interceptors:
-            try:
-                records = await core.interceptors.on_consume(records)
-            except BaseException:
-                core.return_all()
-                raise
-            delivered.replace(records)
-        return records
+        if self._steps.errors:
+            raise self._steps.errors.popleft()
+        if self._steps.rebalance_under_way and self._runtime.now() < deadline:
+            return
+        self._errors.raise_fenced()
+        self._errors.raise_first()
 
     async def _wait_for_change(self, seen: int, deadline: float) -> None:
-        core = self._core
-        now = core.runtime.now()
-        times = [deadline, now + core.config.max_poll_interval_ms / 3000]
-        if core.runtime.buggify("poll looks again for no reason"):
+        now = self._runtime.now()
+        times = [deadline, *self._steps.due_times(now)]
+        if self._runtime.buggify("poll looks again for no reason"):
             times.append(now)
-        if (check_at := core.missing_topics.next_check()) is not None:
-            times.append(check_at)
-        if core.group_or_none is not None and (due := core.group.commits.auto_commit_at()) is not None:
-            times.append(due)
         try:
             async with asyncio.timeout_at(min(times)):
-                await core.changed.wait(seen)
+                await self._changed.wait(seen)
         except TimeoutError:
             return
 
@@ -211,3 +188,138 @@ class Poll:
         finally:
             self._inside = None
             self._left.notify()
+
+
+class PollSteps:
+    """Steps 2 to 7. `errors` are those of the user's code that no poll has raised."""
+
+    def __init__(
+        self,
+        config: Config,
+        runtime: Runtime,
+        callbacks: CallbackQueue,
+        rebalance_steps: CallbackQueue,
+        updater: SubscriptionUpdater,
+        assigned: AssignedPartitions,
+        missing_topics: MissingTopics,
+        group: GroupConsumer | None,
+    ) -> None:
+        self.errors: deque[Exception] = deque()
+        self._config = config
+        self._runtime = runtime
+        self._callbacks = callbacks
+        self._rebalance_steps = rebalance_steps
+        self._updater = updater
+        self._assigned = assigned
+        self._missing_topics = missing_topics
+        self._group = group
+
+    async def run(self) -> None:
+        """Run the steps. An error of the user's code does not stop the next step."""
+        if self._group is not None:
+            self._group.membership.poll_started()
+        self._missing_topics.check(self._runtime.now())
+        if self._callbacks:
+            await self._run(self._callbacks)
+        self._updater.join_group()
+        if self._rebalance_steps:
+            await self._run(self._rebalance_steps)
+        if self._group is not None and self._group.commits.auto_commit_due():
+            self._group.auto_commit()
+        self._assigned.positions.start_deferred_lookups()
+
+    async def _run(self, work: CallbackQueue) -> None:
+        """Run the queue, and keep its error until all steps have run."""
+        try:
+            await work.run()
+        except Exception as exc:  # noqa: BLE001 – raised after all steps
+            self.errors.append(exc)
+
+    @property
+    def rebalance_under_way(self) -> bool:
+        """Whether a rebalance waits for more of these steps."""
+        return self._group is not None and self._group.rebalance.under_way
+
+    def due_times(self, now: float) -> list[float]:
+        """Return when a waiting poll must run the steps again even if nothing has changed."""
+        times = [
+            now + self._config.max_poll_interval_ms / 3000
+        ]  # the poll timer is restarted well before its end
+        if (check_at := self._missing_topics.next_check()) is not None:
+            times.append(check_at)
+        if self._group is not None and (due := self._group.commits.auto_commit_at()) is not None:
+            times.append(due)
+        return times
+
+
+class BackgroundErrors:
+    """The errors of background tasks, which the next call raises; those of the group come first."""
+
+    def __init__(self, group: GroupConsumer | None, sources: tuple[TakeError, ...]) -> None:
+        self._group = group
+        self._sources = sources
+
+    def raise_fenced(self) -> None:
+        """Raise FENCED_INSTANCE_ID if another consumer has taken over the group instance id."""
+        if self._group is not None:
+            self._group.commits.raise_if_fenced()
+
+    def raise_first(self) -> None:
+        """Raise the first error that a background task has stored."""
+        if self._group is not None:
+            error = self._group.take_error()
+            if error is not None and not self._group.fall_back(error):
+                raise error
+        for take_error in self._sources:
+            if (error := take_error()) is not None:
+                raise error
+
+
+class RecordCollector:
+    """Step 9: decodes buffered records, and passes them to the interceptors and to the application."""
+
+    def __init__(
+        self,
+        config: Config,
+        runtime: Runtime,
+        delivery: RecordDelivery,
+        decode: Decode,
+        undecoded: UndecodedRecords,
+        interceptors: Interceptors,
+        assigned: AssignedPartitions,
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._delivery = delivery
+        self._decode = decode
+        self._undecoded = undecoded
+        self._interceptors = interceptors
+        self._assigned = assigned
+
+    async def collect(self, max_records: int) -> Records[Any, Any] | None:
+        """Decode buffered records, move the positions. Return None if there are none, or if they were out of date."""
+        task = self._delivery.begin(max_records)
+        if task is None:
+            return None
+        await self._decode(task)
+        if self._runtime.buggify("others run while records are decoded"):
+            await asyncio.sleep(0)
+        records = self._delivery.finish(task)
+        self._undecoded.note(records.chunks, self._runtime.now())
+        return records if records.chunks else None
+
+    async def hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
+        """Run the interceptors. If they are interrupted, move the positions back: no record may be lost."""
+        self._assigned.delivered = delivered = DeliveredRecords(records, one_by_one=one_by_one)
+        if self._interceptors:
+            try:
+                records = await self._interceptors.on_consume(records)
+            except BaseException:
+                self._assigned.return_all()
+                raise
+            delivered.replace(records)
+        return records
+
+    def no_records(self) -> Records[Any, Any]:
+        """Return the result of a poll without records."""
+        return Records(keeps_errors=self._config.on_decode_error == "keep")

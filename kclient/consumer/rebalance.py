@@ -15,17 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import attrs
 
-from kclient.consumer.listener import Partitions, RebalanceListenerInvoker
+from kclient.config import Config
+from kclient.consumer.assigned import AssignedPartitions
+from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.commits import CommitManager
+from kclient.consumer.listener_invoker import Partitions, RebalanceListenerInvoker
+from kclient.consumer.membership import CurrentMembership
+from kclient.consumer.subscription import SubscriptionState
 from kclient.group.membership import Generation
 from kclient.log import get_logger
+from kclient.metrics.calls import KclientMetrics
+from kclient.network.cluster import Cluster
 from kclient.text import format_names, format_partitions
-
-if TYPE_CHECKING:
-    from kclient.consumer.core import ConsumerCore
 
 log = get_logger("kclient.group")
 
@@ -45,23 +49,41 @@ class AssignmentChange:
 class Rebalance:
     """Carries out rebalances for the membership's task, in the user's polls."""
 
-    def __init__(self, core: ConsumerCore) -> None:
-        self._core = core
-        self.invoker = RebalanceListenerInvoker(core)
+    def __init__(
+        self,
+        config: Config,
+        cluster: Cluster,
+        subscription: SubscriptionState,
+        assigned: AssignedPartitions,
+        membership: CurrentMembership,
+        commits: CommitManager,
+        invoker: RebalanceListenerInvoker,
+        rebalance_steps: CallbackQueue,
+        metrics: KclientMetrics,
+    ) -> None:
+        self._config = config
+        self._cluster = cluster
+        self._subscription = subscription
+        self._assigned = assigned
+        self._positions = assigned.positions
+        self._membership = membership
+        self._commits = commits
+        self.invoker = invoker
+        self._steps = rebalance_steps
+        self._metrics = metrics
         self.under_way = False  # from the first step that needs the user's poll until the last one is done
 
     def owned(self) -> Partitions:
         """Return the assigned partitions."""
-        return self._core.positions.assigned()
+        return self._positions.assigned()
 
     def poll_slow(self, since_poll: float) -> None:
         """Warn of a handler that takes most of max_poll_interval_ms: its partitions are about to be lost."""
-        core = self._core
-        config, delivered_counts = core.config, core.delivered_counts()
+        config, delivered_counts = self._config, self._assigned.delivered_counts()
         log.warning(
             "group %s: %.1f s since the last poll(); after %g s this member is put out of the group. In hand: %s. "
             "Handle records faster, lower max_poll_records (%d), or raise max_poll_interval_ms (%d).",
-            core.group.group_id,
+            self._membership.group_id,
             since_poll,
             config.max_poll_interval_ms / 1000,
             format_names([f"{count} records of {tp}" for tp, count in delivered_counts.items()])
@@ -78,15 +100,15 @@ class Rebalance:
 
     async def _prepare(self, lost: bool, *, cooperative: bool) -> None:
         if lost:
-            await self._core.rebalance_steps.call(lambda: self.invoker.lose(self.owned()))
+            await self._steps.call(lambda: self.invoker.lose(self.owned()))
             return
 
         def going() -> Partitions:
-            positions = self._core.positions
-            return tuple(tp for tp, state in positions.items() if state.unsubscribed or not cooperative)
+            states = self._positions.items()
+            return tuple(tp for tp, state in states if state.unsubscribed or not cooperative)
 
         await self._stop_and_commit(going, "before the rebalance")
-        await self._core.rebalance_steps.call(lambda: self._give_back(going(), always=not cooperative))
+        await self._steps.call(lambda: self._give_back(going(), always=not cooperative))
 
     async def on_join_complete(
         self, protocol: str, assignment: Partitions, generation: Generation, remember: Callable[[], None]
@@ -98,9 +120,7 @@ class Rebalance:
             while (
                 not change.over
             ):  # a poll that is cancelled in the listener leaves the rest to the next poll
-                await self._core.rebalance_steps.call(
-                    lambda: self._complete_join(change, generation, remember)
-                )
+                await self._steps.call(lambda: self._complete_join(change, generation, remember))
         return bool(change.revoked)
 
     async def reconcile(self, assignment: Partitions, still: Callable[[], bool]) -> bool:
@@ -109,7 +129,7 @@ class Rebalance:
         with self._needing_polls():
             await self._prepare_change(change)
             while not change.over:
-                await self._core.rebalance_steps.call(lambda: self._complete_reconciliation(change, still))
+                await self._steps.call(lambda: self._complete_reconciliation(change, still))
         return change.installed and change.error is None
 
     async def leave(self, *, lost: bool, deadline: float) -> None:
@@ -119,7 +139,7 @@ class Rebalance:
         are not reported to the listener again.
         """
         await self.invoker.wait_until_returned(deadline)
-        lost = lost or self._core.group.lost  # a heartbeat may have ended the membership meanwhile
+        lost = lost or self._membership.lost  # a heartbeat may have ended the membership meanwhile
         if left := self.invoker.pending_lost():
             await (self.invoker.lose(left) if lost else self.invoker.revoke(left))
 
@@ -133,30 +153,27 @@ class Rebalance:
             yield
         finally:
             self.under_way = False
-            self._core.changed.notify()
+            self._steps.notify()
 
     async def _prepare_change(self, change: AssignmentChange) -> None:
         if not set(self.owned()) <= set(change.target):
             await self._stop_and_commit(lambda: self._not_in(change), "before the revocation")
 
     async def _stop_and_commit(self, going: Callable[[], Partitions], why: str) -> None:
-        core = self._core
-        await core.rebalance_steps.call(lambda: self._stop_delivery(going()))
+        await self._steps.call(lambda: self._stop_delivery(going()))
         # The group waits at most max_poll_interval_ms for this member: leave half of it for JoinGroup.
-        timeout = core.config.max_poll_interval_ms / 2000
-        await core.group.commits.final_auto_commit(core.committable, why, timeout)
+        timeout = self._config.max_poll_interval_ms / 2000
+        await self._commits.final_auto_commit(self._assigned.committable, why, timeout)
 
     # --- steps in the user's polls
 
     async def _stop_delivery(self, going: Partitions) -> None:
         """Fetch and deliver nothing more of these, so that the commit covers all delivered records."""
-        core = self._core
-        core.return_undelivered(going)
-        core.positions.mark_pending_revocation(going)
+        self._assigned.stop_delivery(going)
 
     async def _give_back(self, going: Partitions, *, always: bool) -> None:
         """Call the listener before JoinGroup. A heartbeat may have ended the membership since the last poll."""
-        if self._core.group.lost:
+        if self._membership.lost:
             await self.invoker.lose(self.owned())
         elif going or always:
             await self.invoker.revoke(going)
@@ -171,7 +188,7 @@ class Rebalance:
         if self._is_current(generation, change):
             await self._revoke(change)
             if self._is_current(generation, change):
-                self._core.learn_topics(tp.topic for tp in change.target)
+                self._learn_topics(change.target)
                 remember()
                 await self._install(change)
         self._finish(change)
@@ -196,13 +213,13 @@ class Rebalance:
             change.error = exc
 
     async def _install(self, change: AssignmentChange) -> None:
-        core, kept = self._core, self.owned()
-        added = tuple(tp for tp in change.target if tp not in core.positions)
-        core.group.commits.restart_timer()
-        core.set_assignment(change.target)
+        kept = self.owned()
+        added = tuple(tp for tp in change.target if tp not in self._positions)
+        self._commits.restart_timer()
+        self._assigned.assign(change.target)
         change.installed = change.over = True
-        core.metrics.own.count("assignments-total")
-        core.metrics.own.count("partitions-assigned-total", len(added))
+        self._metrics.count("assignments-total")
+        self._metrics.count("partitions-assigned-total", len(added))
         message = f"partitions assigned by {change.assigned_by}: {format_partitions(change.target)}"
         if owned := (*kept, *change.revoked):
             message += f"; owned {format_partitions(owned)}, added {format_partitions(added)}"
@@ -222,10 +239,20 @@ class Rebalance:
 
     # --- helpers
 
+    def _learn_topics(self, target: Partitions) -> None:
+        """Add assigned topics that match the pattern and that only the group's leader knew so far."""
+        new = [
+            topic for topic in dict.fromkeys(tp.topic for tp in target) if not self._subscription.has(topic)
+        ]
+        if new:
+            self._subscription.add(new)
+            self._membership.send_subscription()
+            self._cluster.request_update("topics of the pattern were assigned that are not known here")
+
     def _resume(self, partitions: Partitions) -> None:
         """Read partitions again that were stopped for a change which was not installed, if they are still owned."""
-        if partitions and not self._core.group.lost:
-            self._core.positions.clear_pending_revocation(partitions)
+        if partitions and not self._membership.lost:
+            self._positions.clear_pending_revocation(partitions)
 
     def _not_in(self, change: AssignmentChange) -> Partitions:
         target = dict.fromkeys(change.target)
@@ -233,15 +260,15 @@ class Rebalance:
 
     def _is_current(self, generation: Generation, change: AssignmentChange) -> bool:
         """Whether this is the member's generation, and every assigned topic is still subscribed to."""
-        core, topics = self._core, dict.fromkeys(tp.topic for tp in change.target)
-        if not core.group.is_present(generation):
+        topics = dict.fromkeys(tp.topic for tp in change.target)
+        if not self._membership.is_in(generation):
             return False
-        if all(core.subscription.covers(topic) for topic in topics):
+        if all(self._subscription.covers(topic) for topic in topics):
             return True
         log.warning(
             "the assignment %s does not match the subscription %s: joining again",
             format_partitions(change.target),
-            format_names(core.subscription.topics),
+            format_names(self._subscription.topics),
         )
-        core.group.request_rejoin("the assignment does not match the subscription")
+        self._membership.request_rejoin("the assignment does not match the subscription")
         return False

@@ -51,6 +51,16 @@ class SubscriptionState:
         """Whether a group assigns the partitions."""
         return self.kind not in (SubscriptionKind.NONE, SubscriptionKind.MANUAL)
 
+    @property
+    def joins_at_once(self) -> bool:
+        """Whether its topics are known to the group. A pattern joins when the metadata shows its topics."""
+        return self.kind in (SubscriptionKind.TOPICS, SubscriptionKind.BROKERS)
+
+    @property
+    def metadata_topics(self) -> tuple[str, ...] | None:
+        """The topics whose metadata is needed; None for all topics, which a pattern is matched against."""
+        return None if self.kind is SubscriptionKind.PATTERN else self.topics
+
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None) -> None:
         """Follow these topics. Raises ArgumentError for a blank name, UsageError beside another kind."""
         names = checked_topics(topics)

@@ -90,6 +90,11 @@ class Positions:
         state = self._states.get(tp)
         return None if state is None or position_version not in (None, state.position_version) else state
 
+    def topic_id_for_commit(self, tp: TopicPartition, offset: int) -> bytes | None:
+        """Return the id of the topic that an offset to commit belongs to; None if the partition is not assigned."""
+        state = self._states.get(tp)
+        return None if state is None else state.topic_id_for_commit(offset)
+
     def state(self, tp: TopicPartition) -> PartitionState:
         """Return the state of an assigned partition. Raises NotAssignedError."""
         state = self._states.get(tp)

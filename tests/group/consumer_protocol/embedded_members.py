@@ -94,7 +94,7 @@ async def polled_until(
 
 def membership(consumer: AsyncConsumer) -> ConsumerMembership:
     """The member behind it."""
-    found = consumer._core.group.membership
+    found = consumer._core.group.membership.current
     assert isinstance(found, ConsumerMembership)
     return found
 
@@ -106,5 +106,5 @@ def heartbeats(cluster: EmbeddedCluster, consumer: AsyncConsumer | None = None) 
     ours = [one for one in sent if isinstance(one, ConsumerGroupHeartbeatRequest)]
     if consumer is None:
         return ours
-    member_id = consumer._core.group._member_id
+    member_id = consumer._core.group.protocol.member_id
     return [one for one in ours if one.member_id == member_id]

@@ -105,9 +105,9 @@ def test_who_subscribed_anew_before_the_fall_back_is_not_disturbed_by_it(
             await consumer.unsubscribe()
             await consumer.subscribe(["t"])
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-            joined = consumer._core.group.membership
+            joined = consumer._core.group.membership.current
             await late[0]
-            assert consumer._core.group.membership is joined
+            assert consumer._core.group.membership.current is joined
             await polled_until(lambda: any(seen.api == "Heartbeat" for seen in cluster.requests), consumer)
         assert [seen.api for seen in cluster.requests].count("LeaveGroup") == 1
 

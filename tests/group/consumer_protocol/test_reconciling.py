@@ -155,7 +155,7 @@ def test_a_target_that_changes_before_a_poll_came_is_all_that_is_taken_over() ->
     async def scene(cluster: EmbeddedCluster) -> None:
         diary = Diary()
         async with member(cluster, "t", listener=diary) as one, member(cluster, "t") as two:
-            await one._core.start()
+            await one._core.lifecycle.start()
             await one.poll(0)  # joins, and takes nothing over
             await reached(lambda: membership(one).state is ConsumerMemberState.RECONCILING)
             assert len(membership(one)._assignments.target) == 1

@@ -9,8 +9,10 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from kclient.consumer.callbacks import CallbackQueue
-from kclient.consumer.group import GroupConsumer, LeaveState
-from kclient.consumer.listener import ASSIGNED, REVOKED, RebalanceListenerInvoker
+from kclient.consumer.leave import Leaving
+from kclient.consumer.listener import ASSIGNED, REVOKED
+from kclient.consumer.listener_invoker import RebalanceListenerInvoker
+from kclient.consumer.membership import CurrentMembership
 from kclient.consumer.poll import Poll
 from kclient.errors import KclientError
 from kclient.generated.heartbeat_response import HeartbeatResponse
@@ -45,8 +47,8 @@ def only_beat_if(patch: Patch, allowed: Any) -> None:
 
 def heartbeats_of(poll: Poll) -> Any:
     """The heartbeats of the consumer that polls, None where it is no member."""
-    group = poll._core.group_or_none
-    return None if group is None or group._membership is None else group._membership._heartbeats
+    group = poll._steps._group
+    return None if group is None or group.membership.current is None else group.membership.current._heartbeats  # type: ignore[attr-defined]
 
 
 @mutant("M-52", "I-28", "I-27", seed=148)
@@ -59,9 +61,9 @@ def no_heartbeats(patch: Patch) -> None:
 def heartbeat_with_records(patch: Patch) -> None:
     """Send a heartbeat only if records came since the last one."""
 
-    async def deliver(self: Poll, max_records: int) -> Any:
-        records = await before(self, max_records)
-        if records is not None and (heartbeats := heartbeats_of(self)) is not None:
+    async def poll(self: Poll, timeout: float, max_records: int, **more: Any) -> Any:
+        records = await before(self, timeout, max_records, **more)
+        if records.chunks and (heartbeats := heartbeats_of(self)) is not None:
             heartbeats.fed = True
         return records
 
@@ -69,7 +71,7 @@ def heartbeat_with_records(patch: Patch) -> None:
         was, heartbeats.fed = getattr(heartbeats, "fed", False), False
         return was
 
-    before = patch.put(Poll, "_deliver", deliver)
+    before = patch.put(Poll, "_poll", poll)
     only_beat_if(patch, fed)
 
 
@@ -147,8 +149,7 @@ def assigned_first(patch: Patch) -> None:
     """Tell what is revoked only after what is assigned."""
 
     async def told(self: RebalanceListenerInvoker, method: str, partitions: Any, listener: Any) -> None:
-        leaving = self._core.group._leaving.state is LeaveState.REVOKING
-        if method == REVOKED and not leaving:
+        if method == REVOKED and not getattr(self, "leaving", False):
             self.late = partitions  # type: ignore[attr-defined]
             return
         await before(self, method, partitions, listener)
@@ -157,7 +158,15 @@ def assigned_first(patch: Patch) -> None:
             del self.late
             await before(self, REVOKED, late, listener)
 
+    async def revoke(self: Leaving, *args: Any) -> Any:
+        self._rebalance.invoker.leaving = True  # type: ignore[attr-defined]
+        try:
+            return await revoked(self, *args)
+        finally:
+            self._rebalance.invoker.leaving = False  # type: ignore[attr-defined]
+
     before = patch.put(RebalanceListenerInvoker, "_invoke", told)
+    revoked = patch.put(Leaving, "_revoke", revoke)
 
 
 @mutant("M-60", "I-12", seed=2)
@@ -186,13 +195,21 @@ def callback_wedges(patch: Patch) -> None:
 def commit_ahead(patch: Patch) -> None:
     """Commit inside of on_partitions_revoked under the generation that comes next."""
 
-    def identity(self: GroupConsumer) -> Any:
+    def identity(self: CurrentMembership) -> Any:
         found = before(self)
-        if self.rebalance.invoker.method == REVOKED and found.generation_id >= 0:
+        if getattr(self, "calls", None) == REVOKED and found.generation_id >= 0:
             return attrs.evolve(found, generation_id=found.generation_id + 1)
         return found
 
-    before = patch.put(GroupConsumer, "_identity", identity)
+    async def invoke(self: RebalanceListenerInvoker, method: str, *args: Any) -> None:
+        self._membership.calls = method  # type: ignore[attr-defined]
+        try:
+            await invoked(self, method, *args)
+        finally:
+            self._membership.calls = None  # type: ignore[attr-defined]
+
+    before = patch.put(CurrentMembership, "commit_identity", identity)
+    invoked = patch.put(RebalanceListenerInvoker, "_invoke", invoke)
 
 
 @mutant("M-66", "I-02", seed=91)
@@ -352,7 +369,8 @@ def poll_cancels_join(patch: Patch) -> None:
 
     async def poll(self: Poll, timeout: float, max_records: int, **more: Any) -> Any:
         records = await polled(self, timeout, max_records, **more)
-        joining = getattr(self._core.group.coordinator, "joining", None)
+        group = self._steps._group
+        joining = None if group is None else getattr(group.coordinator, "joining", None)
         if not records and joining is not None:
             joining.cancel()
         return records

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from kclient.consumer.core import ConsumerCore
+from kclient.consumer.assigned import AssignedPartitions
 from kclient.consumer.group import GroupConsumer
-from kclient.consumer.poll import Poll
+from kclient.consumer.poll import RecordCollector
 from kclient.errors import CommitFailedError, KclientError
 from kclient.group import offset_fetch
 from kclient.group.offset_commit import OffsetCommitter
@@ -47,15 +47,15 @@ def commit_last(patch: Patch) -> None:
 def commit_fetched(patch: Patch) -> None:
     """Commit by itself what was fetched, delivered or not."""
 
-    def committable(self: ConsumerCore) -> dict[TopicPartition, OffsetAndMetadata]:
+    def committable(self: AssignedPartitions) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets = before(self)
         for tp in offsets:
-            queue = self.buffer.queue(tp)
+            queue = self._buffer.queue(tp)
             if queue and queue[-1].end_offset is not None:
                 offsets[tp] = OffsetAndMetadata(queue[-1].end_offset)
         return offsets  # type: ignore[no-any-return]
 
-    before = patch.put(ConsumerCore, "committable", committable)
+    before = patch.put(AssignedPartitions, "committable", committable)
 
 
 @mutant("M-04", "I-01", seed=64)
@@ -63,18 +63,17 @@ def commit_unreleased(patch: Patch) -> None:
     """Commit by itself what a poll is about to return."""
 
     def auto_commit(self: GroupConsumer) -> None:
-        vars(self)["is_due"] = True
+        self._assigned.due_group = self  # type: ignore[attr-defined]
         self.commits.restart_timer()
 
-    async def deliver(self: Poll, max_records: int) -> Any:
-        records = await before_deliver(self, max_records)
-        group = self._core.group_or_none
-        if records and group is not None and vars(group).pop("is_due", False):
+    async def collect(self: RecordCollector, max_records: int) -> Any:
+        records = await before_collect(self, max_records)
+        if records and (group := vars(self._assigned).pop("due_group", None)) is not None:
             before_commit(group)
         return records
 
     before_commit = patch.put(GroupConsumer, "auto_commit", auto_commit)
-    before_deliver = patch.put(Poll, "_deliver", deliver)
+    before_collect = patch.put(RecordCollector, "collect", collect)
 
 
 @mutant("M-05", "I-08", seed=13)

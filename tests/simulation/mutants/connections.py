@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from kclient.change_signal import ChangeSignal
 from kclient.consumer import close
 from kclient.consumer.core import ConsumerCore
+from kclient.consumer.lifecycle import Lifecycle
 from kclient.consumer.poll import Poll
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.tasks import CallTimeouts
@@ -128,12 +129,12 @@ def backoff_without_cap(patch: Patch) -> None:
 def start_cut_short(patch: Patch) -> None:
     """Give up connecting when the poll that began it times out, so that poll(0) never gets anywhere."""
 
-    async def start(self: ConsumerCore) -> None:
+    async def start(self: Lifecycle) -> None:
         if self._start is None or (self._start.done() and not self.running):
             self._start = asyncio.create_task(self._begin(), name="kclient start")
         await self._start
 
-    patch.put(ConsumerCore, "start", start)
+    patch.put(Lifecycle, "start", start)
 
 
 @mutant("M-95", "I-30", look=scripts.cancelled_polls)
@@ -261,7 +262,7 @@ def listeners_pile_up(patch: Patch) -> None:
     """Listen to the positions anew with every rebalance, and never stop."""
 
     async def install(self: Rebalance, change: Any) -> None:
-        self._core.positions.changed.chain(ChangeSignal())
+        self._positions.changed.chain(ChangeSignal())
         await before(self, change)
 
     before = patch.put(Rebalance, "_install", install)

@@ -25,7 +25,7 @@ def reads_what_goes(patch: Patch) -> None:
     async def stop_delivery(self: Rebalance, going: Any) -> Any:
         if set(going) == set(self.owned()):
             return await before(self, going)
-        return self._core.committable()
+        return self._assigned.committable()
 
     before = patch.put(Rebalance, "_stop_delivery", stop_delivery)
 

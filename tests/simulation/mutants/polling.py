@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.poll import Poll
+from kclient.consumer.lifecycle import Lifecycle
+from kclient.consumer.poll import Poll, PollSteps
 from kclient.consumer.rebalance import Rebalance
 from kclient.positions.table import Positions
 from kclient.types import TopicPartition
@@ -19,13 +20,18 @@ from tests.simulation.mutants.table import Patch, mutant
 def errors_first(patch: Patch) -> None:
     """Raise stored errors before callbacks, rebalance steps and the automatic commit."""
 
-    async def attend(self: Poll) -> None:
-        if self._core.group_or_none is not None:
-            self._core.group.poll_started()
-        self._core.raise_stored()
+    def begin(self: Poll) -> None:
+        self._steps.polls = self  # type: ignore[attr-defined]
+        begun(self)
+
+    async def run(self: PollSteps) -> None:
+        if self._group is not None:
+            self._group.membership.poll_started()
+        self.polls._errors.raise_first()  # type: ignore[attr-defined]
         await before(self)
 
-    before = patch.put(Poll, "_run_due_steps", attend)
+    begun = patch.put(Poll, "_begin", begin)
+    before = patch.put(PollSteps, "run", run)
 
 
 @mutant("M-126", "I-07", look=scripts.early_commit)
@@ -42,11 +48,16 @@ def positions_at_once(patch: Patch) -> None:
 def join_on_connect(patch: Patch) -> None:
     """Join the group with the first call that connects."""
 
-    async def start(self: ConsumerCore) -> None:
-        await before(self)
-        self.join_group()
+    def build(self: ConsumerCore, *args: Any) -> None:
+        built(self, *args)
+        self.lifecycle.updater = self.subscription_updater  # type: ignore[attr-defined]
 
-    before = patch.put(ConsumerCore, "start", start)
+    async def start(self: Lifecycle) -> None:
+        await before(self)
+        self.updater.join_group()  # type: ignore[attr-defined]
+
+    built = patch.put(ConsumerCore, "__init__", build)
+    before = patch.put(Lifecycle, "start", start)
 
 
 @mutant("M-128", "I-15", look=scripts.advised_commit)

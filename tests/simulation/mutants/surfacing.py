@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kclient.consumer.poll import Poll
+from kclient.consumer.poll import RecordCollector
 from kclient.fetch.buffer import CompletedFetch, ResponseMemory, end_of
 from kclient.records.records import Records
 from tests.simulation.hosts import current_name
@@ -37,12 +37,12 @@ def surface(patch: Patch) -> Late:
     """Let polls hand out first what is put into the result."""
     late = Late()
 
-    async def deliver(self: Poll, max_records: int) -> Any:
+    async def collect(self: RecordCollector, max_records: int) -> Any:
         for fetch in late.pop(current_name(), ()):
-            chunk = fetch.take(max_records, self._core.config)
+            chunk = fetch.take(max_records, self._config)
             if len(chunk):
                 return Records([chunk])
         return await before(self, max_records)
 
-    before = patch.put(Poll, "_deliver", deliver)
+    before = patch.put(RecordCollector, "collect", collect)
     return late

@@ -50,7 +50,7 @@ def lag_from_high_watermark(patch: Patch) -> None:
     """Count the lag from the high watermark, whatever may be read."""
 
     def current(self: Any, partition: Any) -> Any:
-        state = self._core.positions.state(partition)
+        state = self._positions.state(partition)
         stable, state.last_stable_offset = state.last_stable_offset, state.high_watermark
         try:
             return before(self, partition)
