@@ -34,7 +34,7 @@ from kclient.consumer.arguments import (
 )
 from kclient.consumer.callbacks import inside, is_inside
 from kclient.consumer.listener import RebalanceListener
-from kclient.consumer.processing import TaskProcessing, asking_task
+from kclient.consumer.processing import TaskProcessing, calling_task
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
 from kclient.runtime import Runtime, running_loop
@@ -249,15 +249,15 @@ class AsyncConsumer:
         CorruptDataError if a record cannot be read (the position stays on it), NoOffsetError, OffsetOutOfRangeError,
         LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
         """
-        return self._poll(timeout, max_records, asking_task())
+        return self._poll(timeout, max_records, calling_task())
 
     async def _poll(
-        self, timeout: float, max_records: int | None, asking: asyncio.Task[object] | None
+        self, timeout: float, max_records: int | None, caller: asyncio.Task[object] | None
     ) -> Records[Any, Any]:
         core = self._open()
         records = await self._core.polls.poll(checked_timeout(timeout), _count(max_records, core))
         if records.chunks:
-            self._processing.taken(asking)
+            self._processing.taken(caller)
         return records
 
     def __aiter__(self) -> Self:
@@ -330,7 +330,7 @@ class AsyncConsumer:
                 found = await committed.fetch(chosen, wait.note_failure)
         for tp, offset in found.items():
             if offset is not None:
-                core.cluster.saw_leader_epoch(tp, offset.leader_epoch)
+                core.cluster.update_last_seen_epoch(tp, offset.leader_epoch)
         return found
 
     # --- positions
@@ -361,7 +361,7 @@ class AsyncConsumer:
         core.positions.state(tp)  # raises NotAssignedError
         core.assigned.return_undelivered([tp])
         # Before the leader is read: metadata older than the record would name the leader of an earlier epoch.
-        core.cluster.saw_leader_epoch(tp, target.leader_epoch)
+        core.cluster.update_last_seen_epoch(tp, target.leader_epoch)
         core.positions.seek(tp, target, core.cluster.metadata.leader(tp))
         core.buffer.drop([tp])
 

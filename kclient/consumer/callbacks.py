@@ -32,8 +32,8 @@ class _Item:
 class CallbackQueue:
     """Background tasks fill this queue; the user's calls run its items one after another."""
 
-    def __init__(self, posted: ChangeSignal) -> None:
-        self._posted = posted
+    def __init__(self, changed: ChangeSignal) -> None:
+        self._changed = changed
         self._items: deque[_Item] = deque()
         self.running = False
 
@@ -46,7 +46,7 @@ class CallbackQueue:
         """
         item = _Item(work, asyncio.get_running_loop().create_future())
         self._items.append(item)
-        self._posted.notify()
+        self._changed.notify()
         try:
             return await item.done  # type: ignore[no-any-return]
         finally:
@@ -56,11 +56,11 @@ class CallbackQueue:
     def enqueue(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Let a later call of the user run `work`, without waiting for it."""
         self._items.append(_Item(work, asyncio.get_running_loop().create_future()))
-        self._posted.notify()
+        self._changed.notify()
 
     def notify(self) -> None:
         """Wake a waiting poll without work: the time until which it waits has changed."""
-        self._posted.notify()
+        self._changed.notify()
 
     async def run(self) -> None:
         """Run the queued work. Return at once inside of queued work, and if another task runs it."""
@@ -69,11 +69,11 @@ class CallbackQueue:
         self.running = True
         try:
             while self._items:
-                await self._do(self._items.popleft())
+                await self._run_item(self._items.popleft())
         finally:
             self.running = False
 
-    async def _do(self, item: _Item) -> None:
+    async def _run_item(self, item: _Item) -> None:
         result = None
         try:
             result = await item.work()
@@ -82,23 +82,23 @@ class CallbackQueue:
                 item.done.set_result(result)
 
 
-_around: ContextVar[tuple[object, ...]] = ContextVar("around", default=())
+_scopes: ContextVar[tuple[object, ...]] = ContextVar("scopes", default=())
 
 
 @contextmanager
 def inside(scope: object) -> Iterator[None]:
     """Mark calls made in this block, and in tasks that it starts, as inside `scope`."""
-    before = _around.get()
-    _around.set((*before, scope))
+    before = _scopes.get()
+    _scopes.set((*before, scope))
     try:
         yield
     finally:
-        _around.set(before)
+        _scopes.set(before)
 
 
 def is_inside(scope: object) -> bool:
     """Return whether this code runs inside `scope`."""
-    return any(outer is scope for outer in _around.get())
+    return any(outer is scope for outer in _scopes.get())
 
 
 async def error_of(step: Awaitable[None]) -> Exception | None:

@@ -41,7 +41,7 @@ Ready = Callable[[], Awaitable[None]]
 CommitCallback = Callable[[Offsets, KclientError | None], Awaitable[None] | None]
 
 MAX_PENDING: Final = 10_000
-LOOK_SECONDS: Final = 0.1  # between two checks whether waiting for responses can still succeed
+GIVE_UP_CHECK_SECONDS: Final = 0.1  # between two checks whether waiting for responses can still succeed
 UNWIND_SECONDS: Final = (
     1.0  # for given-up commits that wait for one which another task cannot give up at once
 )
@@ -119,7 +119,7 @@ class CommitManager:
                 uncommitted=dict(offsets),
             )
         ticket = self._queue.enqueue()
-        commit = self._commit_beside(dict(offsets), callback, ready, ticket)
+        commit = self._commit_in_background(dict(offsets), callback, ready, ticket)
         task = self._tasks.spawn("commit", commit)
         self._pending[task] = None
         task.add_done_callback(self._pending.pop)
@@ -130,15 +130,15 @@ class CommitManager:
             await asyncio.wait(set(self._pending))
         await self._queue.wait_for_responses()
 
-    async def end(self, until: float, give_up: GiveUp = never_give_up) -> None:
-        """Wait for the responses until `until` or `give_up()`. Asynchronous commits without a response fail then."""
+    async def end(self, deadline: float, give_up: GiveUp = never_give_up) -> None:
+        """Wait for the responses until `deadline` or `give_up()`. Asynchronous commits without a response fail then."""
         self._give_up = give_up
         settled = asyncio.create_task(self.wait_for_responses())
         why = ""
         try:
             while not (settled.done() or why):
-                left = until - self._runtime.now()
-                await asyncio.wait({settled}, timeout=max(0.0, min(LOOK_SECONDS, left)))
+                left = deadline - self._runtime.now()
+                await asyncio.wait({settled}, timeout=max(0.0, min(GIVE_UP_CHECK_SECONDS, left)))
                 if left <= 0:
                     why = "close() had no time left to wait for the coordinator's response"
                 elif give_up():
@@ -159,12 +159,12 @@ class CommitManager:
             if scope is not None and not scope.expired():
                 scope.reschedule(asyncio.get_running_loop().time())
 
-    async def _commit_beside(
+    async def _commit_in_background(
         self, offsets: Offsets, callback: CommitCallback | None, ready: Ready, ticket: CommitTicket
     ) -> None:
         error: KclientError | None = None
         try:
-            await self._unless_given_up(offsets, ready, ticket)
+            await self._commit_when_ready(offsets, ready, ticket)
         except KclientError as exc:
             error = exc
         except Exception as exc:  # noqa: BLE001 – the callback gets it
@@ -177,7 +177,7 @@ class CommitManager:
         if callback is not None:
             self._callbacks.enqueue(lambda: self._call_user(callback, offsets, error))
 
-    async def _unless_given_up(self, offsets: Offsets, ready: Ready, ticket: CommitTicket) -> None:
+    async def _commit_when_ready(self, offsets: Offsets, ready: Ready, ticket: CommitTicket) -> None:
         """Commit offsets when `ready` returns. Raise CommitFailedError (closed) if `end` gives up first."""
         scope = asyncio.timeout(0 if self._given_up else None)
         try:

@@ -1,6 +1,6 @@
 """Whether the application has processed the delivered records, as far as that can be seen when it closes.
 
-close() commits the delivered records only if the application has processed them. It counts as asking for the next
+close() commits the delivered records only if the application has processed them. It counts as caller for the next
 record, unless one of these shows that they may be half processed:
 
     an exception is being handled that was not when the records were delivered      with, finally, contextlib.closing
@@ -30,12 +30,12 @@ class TaskProcessing:
         self._cancels = 0
         self._handled: BaseException | None = None
 
-    def taken(self, asking: asyncio.Task[object] | None = None) -> None:
-        """Note that a task takes records: `asking`, or the running task.
+    def taken(self, caller: asyncio.Task[object] | None = None) -> None:
+        """Note that a task takes records: `caller`, or the running task.
 
         An exception that is being handled already has nothing to do with them.
         """
-        self._task = task = asking or asyncio.current_task()
+        self._task = task = caller or asyncio.current_task()
         self._cancels = 0 if task is None else task.cancelling()
         self._handled = sys.exception()
 
@@ -53,21 +53,21 @@ class TaskProcessing:
             return False
         if task.cancelling() > self._cancels:
             return True
-        if task is asking_task():
+        if task is calling_task():
             return False
-        if not task.done() or task.cancelled() or _only_asked(task):
+        if not task.done() or task.cancelled() or _only_awaits_next(task):
             return True
         return bool(
             task.get_stack(limit=1)
         )  # `exception()` would keep asyncio from logging one that is never retrieved
 
 
-def _only_asked(task: asyncio.Task[object]) -> bool:
+def _only_awaits_next(task: asyncio.Task[object]) -> bool:
     """Return whether this task only ran `anext(consumer)`, so that another task processes the record."""
     return getattr(task.get_coro(), "__name__", "") == "__anext__"
 
 
-def asking_task() -> asyncio.Task[object] | None:
+def calling_task() -> asyncio.Task[object] | None:
     """Return the calling task, None outside of a loop: asyncio.run(consumer.poll()) calls poll before the loop runs."""
     try:
         return asyncio.current_task()

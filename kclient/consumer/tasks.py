@@ -85,13 +85,13 @@ class BackgroundTasks:
         if self._tasks.get(name) is not task:
             return  # stopped on purpose
         del self._tasks[name]
-        self._keep(name, task)
+        self._store_error(name, task)
 
     def _spawned_ended(self, name: str, task: asyncio.Task[None]) -> None:
         self._spawned.pop(task, None)
-        self._keep(name, task)
+        self._store_error(name, task)
 
-    def _keep(self, name: str, task: asyncio.Task[None]) -> None:
+    def _store_error(self, name: str, task: asyncio.Task[None]) -> None:
         if task.cancelled() or (error := task.exception()) is None:
             return
         log.debug("the %s failed: %s", name, error)
@@ -167,7 +167,7 @@ class CallTimeouts:
         wait = CallTimeout()
         try:
             async with asyncio.timeout(timeout) as scope:
-                with self._known(scope, wait, wakeable=wakeable):
+                with self._registered(scope, wait, wakeable=wakeable):
                     yield wait
         except TimeoutError:
             if not scope.expired():
@@ -182,7 +182,7 @@ class CallTimeouts:
             ) from None
 
     @contextmanager
-    def _known(self, scope: asyncio.Timeout, wait: CallTimeout, *, wakeable: bool) -> Iterator[None]:
+    def _registered(self, scope: asyncio.Timeout, wait: CallTimeout, *, wakeable: bool) -> Iterator[None]:
         """Register the scope, so that `close`, and `wakeup` if it is wakeable, can end it."""
         self._scopes[scope] = wait
         if wakeable:

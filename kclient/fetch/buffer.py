@@ -64,7 +64,7 @@ class CompletedFetch:
     tp: TopicPartition
     position_version: int
     fetch_offset: int
-    frame: ResponseMemory
+    memory: ResponseMemory
     data: memoryview = NOTHING
     end_offset: int | None = None
     aborted_transactions: Sequence[AbortedTransaction] | None = None
@@ -162,9 +162,9 @@ class FetchBuffer:
     def add(self, fetches: Sequence[CompletedFetch]) -> None:
         """Append the entries of one response to the queues of their partitions."""
         for fetch in fetches:
-            if not fetch.frame.users:
-                self.bytes_used += fetch.frame.size_bytes
-            fetch.frame.users += 1
+            if not fetch.memory.users:
+                self.bytes_used += fetch.memory.size_bytes
+            fetch.memory.users += 1
             self.mark_dirty(fetch.tp)
             queue = self._queues.get(fetch.tp)
             if queue is None:
@@ -249,11 +249,11 @@ class FetchBuffer:
 
     def _release(self, fetches: Iterable[CompletedFetch]) -> None:
         for fetch in fetches:
-            fetch.frame.users -= 1
-            if not fetch.frame.users:
-                self.bytes_used -= fetch.frame.size_bytes
-                if fetch.frame.sizes is not None:
-                    fetch.frame.sizes.done()
+            fetch.memory.users -= 1
+            if not fetch.memory.users:
+                self.bytes_used -= fetch.memory.size_bytes
+                if fetch.memory.sizes is not None:
+                    fetch.memory.sizes.done()
         self.space_freed.notify()
 
 

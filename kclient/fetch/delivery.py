@@ -328,8 +328,8 @@ class RecordDelivery:
         start = state.log_start_offset
         lead = None if start is None else max(0, chunk.next_offset - start)
         self._metrics.handed_out(fetch.tp, size_bytes, records, lag, lead)
-        if fetch.frame.sizes is not None:
-            fetch.frame.sizes.add(fetch.tp.topic, size_bytes, records)
+        if fetch.memory.sizes is not None:
+            fetch.memory.sizes.add(fetch.tp.topic, size_bytes, records)
 
     def _is_at(self, fetch: CompletedFetch, offset: int) -> bool:
         state: PartitionState | None = self._positions.find(fetch.tp, fetch.position_version)

@@ -177,21 +177,21 @@ class FetchResponseHandler:
         if not session.handle_response(response, rows):
             return self._handle_unusable(node_id, response)
         sizes = self._metrics.response()
-        frame = ResponseMemory(
+        memory = ResponseMemory(
             sum(len(partition.records) for _, partition in rows if partition.records), sizes
         )
-        if frame.size_bytes > self._config.buffer_memory_bytes:
+        if memory.size_bytes > self._config.buffer_memory_bytes:
             logger.warning(
                 "Node %d sent %d bytes, more than buffer_memory_bytes (%d)",
                 node_id,
-                frame.size_bytes,
+                memory.size_bytes,
                 self._config.buffer_memory_bytes,
             )
         completed = [
             fetch
             for requested, partition in rows
             if requested is not None
-            and (fetch := self._handle_partition(node_id, requested, partition, frame)) is not None
+            and (fetch := self._handle_partition(node_id, requested, partition, memory)) is not None
         ]
         self._update_leaders(rows, response)
         self._buffer.add(completed)
@@ -213,7 +213,7 @@ class FetchResponseHandler:
         return False
 
     def _handle_partition(
-        self, node_id: int, requested: PartitionFetch, partition: PartitionData, frame: ResponseMemory
+        self, node_id: int, requested: PartitionFetch, partition: PartitionData, memory: ResponseMemory
     ) -> CompletedFetch | None:
         """Return what of one partition goes into the buffer."""
         state = self._positions.find(requested.tp)
@@ -236,7 +236,7 @@ class FetchResponseHandler:
             logger.debug("Dropping a fetch of %s at %d: %s is next", requested.tp, requested.offset, expected)
             return None
         if partition.error_code:
-            return self._handle_error(node_id, requested, partition.error_code, state, frame)
+            return self._handle_error(node_id, requested, partition.error_code, state, memory)
         if partition.preferred_read_replica >= 0:
             self._buffer.mark_dirty(requested.tp)
             self._set_read_replica(requested.tp, node_id, state, partition)
@@ -255,7 +255,7 @@ class FetchResponseHandler:
             requested.tp,
             requested.position_version,
             requested.offset,
-            frame,
+            memory,
             data,
             end_of(data),
             transactions,
@@ -282,7 +282,12 @@ class FetchResponseHandler:
             self._cluster.request_update("a preferred replica is not known", reset_backoff=False)
 
     def _handle_error(
-        self, node_id: int, requested: PartitionFetch, code: int, state: PartitionState, frame: ResponseMemory
+        self,
+        node_id: int,
+        requested: PartitionFetch,
+        code: int,
+        state: PartitionState,
+        memory: ResponseMemory,
     ) -> CompletedFetch | None:
         action = action_for(code)
         # Whatever the error: a follower may be the cause, and the leader knows best.
@@ -298,7 +303,7 @@ class FetchResponseHandler:
             )
         if action in (Action.RESET, Action.RAISE):
             return CompletedFetch(
-                requested.tp, requested.position_version, requested.offset, frame, error_code=code
+                requested.tp, requested.position_version, requested.offset, memory, error_code=code
             )
         if action is not Action.WARN_AND_RETRY:
             logger.debug("Fetch of %s at %d: %s", requested.tp, requested.offset, name)

@@ -24,7 +24,7 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 
 NEXT_STEP: Final = {
     "evicted": "This member's partitions belong to others now, most often because more than max_poll_interval_ms "
-    "passed between two polls{pace}. Poll to join again, and raise max_poll_interval_ms or lower "
+    "passed between two polls{timing}. Poll to join again, and raise max_poll_interval_ms or lower "
     "max_poll_records.",
     "not_joined": "Nothing is assigned yet. Call poll() until it is, then commit what was consumed.",
     "rebalancing": "The partitions may go to another member. Call poll() until the rebalance is over, then commit.",
@@ -65,14 +65,14 @@ def commit_failed(
     group_id: str,
     why: str,
     uncommitted: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
-    pace: PollTiming | None = None,
+    timing: PollTiming | None = None,
 ) -> CommitFailedError:
     """Return the error for the user; `reason` is one of the words above."""
-    next_step = NEXT_STEP[reason].format(pace="" if pace is None else pace)
+    next_step = NEXT_STEP[reason].format(timing="" if timing is None else timing)
     return CommitFailedError(
         f"Committing offsets of group {group_id} failed: {why.rstrip('.')}. {next_step}",
         reason=reason,
         retriable=reason == "retriable",
         uncommitted=dict(uncommitted or {}),
-        **({} if pace is None else attrs.asdict(pace)),
+        **({} if timing is None else attrs.asdict(timing)),
     )

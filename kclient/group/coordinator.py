@@ -59,24 +59,24 @@ class VersionedRequest:
 
 
 async def send_first_supported(
-    forms: Sequence[VersionedRequest], send: Callable[[VersionedRequest], Awaitable[Result]]
+    requests: Sequence[VersionedRequest], send: Callable[[VersionedRequest], Awaitable[Result]]
 ) -> Result:
-    """Send the first form that the broker supports; choosing a version needs no round trip.
+    """Send the first request that the broker supports; choosing a version needs no round trip.
 
-    Raises VersionError, with `missing` of the last form, if the broker supports none of them.
+    Raises VersionError, with `missing` of the last request, if the broker supports none of them.
     """
-    for form in forms[:-1]:
+    for request in requests[:-1]:
         try:
-            return await send(form)
+            return await send(request)
         except VersionError as exc:
-            if exc.api == "ApiVersions":  # the peer is not a Kafka broker: no other form helps
+            if exc.api == "ApiVersions":  # the peer is not a Kafka broker: no other version helps
                 raise
     try:
-        return await send(forms[-1])
+        return await send(requests[-1])
     except VersionError as exc:
-        if not forms[-1].missing or exc.api == "ApiVersions":
+        if not requests[-1].missing or exc.api == "ApiVersions":
             raise
-        raise _with_missing_feature(forms[-1].missing, exc) from exc
+        raise _with_missing_feature(requests[-1].missing, exc) from exc
 
 
 def _with_missing_feature(missing: str, exc: VersionError) -> VersionError:
@@ -97,8 +97,11 @@ def expect(kind: type[Response], response: Message) -> Response:
     return response
 
 
-MOVED: Final = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)  # look the coordinator up again
-PURPOSE: Final = "coordinator"
+COORDINATOR_MOVED: Final = (
+    codes.COORDINATOR_NOT_AVAILABLE,
+    codes.NOT_COORDINATOR,
+)  # look the coordinator up again
+COORDINATOR_PURPOSE: Final = "coordinator"
 KEYS_SINCE: Final = 4  # Kafka 3.0, KIP-699: FindCoordinator takes a list of keys from this version on
 
 
@@ -161,14 +164,14 @@ class Coordinator:
         """
         node_id = await self.lookup()
         try:
-            await self.cluster.connect(node_id, PURPOSE)
+            await self.cluster.connect(node_id, COORDINATOR_PURPOSE)
         except ConnectError as exc:
             self._connection_lost(exc, node_id)
             raise
 
     def require_connection(self) -> None:
         """Raise BrokerError with COORDINATOR_NOT_AVAILABLE if a request would have to wait for a connection."""
-        if self.node_id is None or not self.cluster.is_connected(self.node_id, PURPOSE):
+        if self.node_id is None or not self.cluster.is_connected(self.node_id, COORDINATOR_PURPOSE):
             raise self._error(codes.COORDINATOR_NOT_AVAILABLE)
 
     def mark_unknown(self, reason: str, node_id: int | None = None) -> None:
@@ -186,11 +189,11 @@ class Coordinator:
     async def request(
         self,
         response_type: type[Response],
-        *forms: VersionedRequest,
+        *requests: VersionedRequest,
         timeout: float | None = None,
-        purpose: str = PURPOSE,
+        purpose: str = COORDINATOR_PURPOSE,
     ) -> Response:
-        """Send the first form that the coordinator supports; the keywords are those of `Cluster.request`.
+        """Send the first request that the coordinator supports; the keywords are those of `Cluster.request`.
 
         A lost connection makes the coordinator unknown and raises ConnectError (retriable). While it is unknown,
         BrokerError with COORDINATOR_NOT_AVAILABLE (retriable) is raised without a request.
@@ -199,18 +202,18 @@ class Coordinator:
         if node_id is None:
             raise self._error(codes.COORDINATOR_NOT_AVAILABLE)
 
-        async def send(form: VersionedRequest) -> Message:
+        async def send(request: VersionedRequest) -> Message:
             return await self.cluster.request(
                 node_id,
-                form.message,
+                request.message,
                 purpose=purpose,
                 timeout=timeout,
-                min_version=form.lowest,
-                max_version=form.highest,
+                min_version=request.lowest,
+                max_version=request.highest,
             )
 
         try:
-            message = await send_first_supported(forms, send)
+            message = await send_first_supported(requests, send)
         except ConnectError as exc:
             self._connection_lost(exc, node_id)
             raise
@@ -242,7 +245,7 @@ class Coordinator:
             await asyncio.sleep(self._next_lookup_at - self._runtime.now())
             node_id = await self._find_coordinator()
             # Connect now: the next request may have to wait for a poll, the connection does not.
-            self.cluster.start_connecting(node_id, PURPOSE)
+            self.cluster.start_connecting(node_id, COORDINATOR_PURPOSE)
         except KclientError as exc:
             self._next_lookup_at = self._runtime.now() + self._backoff.next()
             if exc.retriable:
@@ -252,18 +255,18 @@ class Coordinator:
             self._lookup = None
         self._backoff.reset()
         if self._previous_id not in (None, node_id):
-            self.cluster.disconnect(self._previous_id, PURPOSE)  # it gets no more requests
+            self.cluster.disconnect(self._previous_id, COORDINATOR_PURPOSE)  # it gets no more requests
         self.node_id = self._previous_id = node_id
         self.found_at = self._runtime.now()
         return node_id
 
     async def _find_coordinator(self) -> int:
         """Send FindCoordinator to the least loaded broker and return the node id that it names."""
-        forms = (
+        requests = (
             VersionedRequest(FindCoordinatorRequest(coordinator_keys=[self.group_id]), lowest=KEYS_SINCE),
             VersionedRequest(FindCoordinatorRequest(key=self.group_id), highest=KEYS_SINCE - 1),
         )
-        version, message = await send_first_supported(forms, self._send_to_any)
+        version, message = await send_first_supported(requests, self._send_to_any)
         response = expect(FindCoordinatorResponse, message)
         found: FindCoordinatorResponse | FoundCoordinator = response
         if version >= KEYS_SINCE:
@@ -278,8 +281,10 @@ class Coordinator:
         self.cluster.learn_broker(found.node_id, found.host, found.port)
         return found.node_id
 
-    async def _send_to_any(self, form: VersionedRequest) -> tuple[int, Message]:
-        return await self.cluster.request_any(form.message, min_version=form.lowest, max_version=form.highest)
+    async def _send_to_any(self, request: VersionedRequest) -> tuple[int, Message]:
+        return await self.cluster.request_any(
+            request.message, min_version=request.lowest, max_version=request.highest
+        )
 
     def _error(self, code: int, message: str | None = None) -> KclientError:
         return broker_error(
@@ -290,20 +295,20 @@ class Coordinator:
 async def request_until_answered(
     coordinator: Coordinator,
     kind: type[Response],
-    *forms: VersionedRequest,
+    *requests: VersionedRequest,
     code_of: Callable[[Response], int],
     config: Config,
     runtime: Runtime,
 ) -> Response:
     """Return the first response whose code is not retriable. The caller sets the timeout.
 
-    Raises what `Coordinator.ensure` raises, and VersionError where the coordinator has no version for any form.
+    Raises what `Coordinator.ensure` raises, and VersionError where the coordinator has no version for any of them.
     """
     backoff = Backoff.for_retries(config, runtime)
     while True:
         try:
             await coordinator.ensure()
-            response = await coordinator.request(kind, *forms)
+            response = await coordinator.request(kind, *requests)
         except KclientError as exc:
             if not exc.retriable:
                 raise
@@ -312,6 +317,6 @@ async def request_until_answered(
             code = codes.error(code_of(response))
             if not code.retriable:
                 return response
-            if code.code in MOVED:
+            if code.code in COORDINATOR_MOVED:
                 coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
         await asyncio.sleep(backoff.next())

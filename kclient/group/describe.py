@@ -100,11 +100,11 @@ async def _describe_consumer_group(
     coordinator: Coordinator, config: Config, runtime: Runtime
 ) -> GroupDescription | None:
     """Return a group of KIP-848, None if it is of another kind or the broker is too old for such groups."""
-    form = VersionedRequest(ConsumerGroupDescribeRequest(group_ids=[coordinator.group_id]))
+    request = VersionedRequest(ConsumerGroupDescribeRequest(group_ids=[coordinator.group_id]))
     kind = ConsumerGroupDescribeResponse
     try:
         response = await request_until_answered(
-            coordinator, kind, form, code_of=_code, config=config, runtime=runtime
+            coordinator, kind, request, code_of=_code, config=config, runtime=runtime
         )
     except VersionError as exc:
         if exc.api == "ApiVersions":  # the peer is not a Kafka broker
@@ -121,10 +121,10 @@ async def _describe_classic_group(
     coordinator: Coordinator, config: Config, runtime: Runtime
 ) -> GroupDescription | None:
     """Return a classic or simple group, None if there is none."""
-    form = VersionedRequest(DescribeGroupsRequest(groups=[coordinator.group_id]))
+    request = VersionedRequest(DescribeGroupsRequest(groups=[coordinator.group_id]))
     kind = DescribeGroupsResponse
     response = await request_until_answered(
-        coordinator, kind, form, code_of=_code, config=config, runtime=runtime
+        coordinator, kind, request, code_of=_code, config=config, runtime=runtime
     )
     if _code(response) == codes.GROUP_ID_NOT_FOUND:
         return None

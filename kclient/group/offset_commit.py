@@ -148,7 +148,7 @@ class OffsetCommitAttempt:
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     topic_ids: Mapping[str, bytes] | None
 
-    def form(self) -> VersionedRequest:
+    def request(self) -> VersionedRequest:
         """Return the request with its versions."""
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in self.offsets.items():
@@ -461,7 +461,7 @@ class OffsetCommitter:
         cluster = self._coordinator.cluster
         pending.drop_replaced(cluster.metadata)
         for partition, offset in pending.left.items():
-            cluster.saw_leader_epoch(partition, offset.leader_epoch)
+            cluster.update_last_seen_epoch(partition, offset.leader_epoch)
         return pending
 
     async def _attempt(self, pending: PendingCommit, before_send: BeforeSend | None) -> str:
@@ -496,7 +496,7 @@ class OffsetCommitter:
         ids = ids_by_name(coordinator.cluster.metadata, topic_ids)
         attempt = OffsetCommitAttempt(coordinator.group_id, identity, pending.left, ids)
         sent = self._metrics.now()
-        result = attempt.read(await coordinator.request(OffsetCommitResponse, attempt.form()))
+        result = attempt.read(await coordinator.request(OffsetCommitResponse, attempt.request()))
         if result.no_member is not None:
             raise self._refused(result.no_member, identity)
         if result.group_gone:

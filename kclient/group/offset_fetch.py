@@ -44,7 +44,7 @@ from kclient.generated.offset_fetch_response import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
-from kclient.group.coordinator import MOVED, Coordinator, VersionedRequest, request_until_answered
+from kclient.group.coordinator import COORDINATOR_MOVED, Coordinator, VersionedRequest, request_until_answered
 from kclient.group.membership import Identity
 from kclient.group.offset_commit import OnRetry, describe_failures, follow_up, ids_by_name, ignore_retry
 from kclient.log import get_logger
@@ -99,8 +99,8 @@ class OffsetFetchAttempt:
     topic_ids: Mapping[str, bytes] | None
     identity: Identity = attrs.field(factory=Identity)
 
-    def forms(self, *, only_stable: bool = False) -> tuple[VersionedRequest, ...]:
-        """Return the request, newest form first, with `require_stable` in the versions that have it.
+    def requests(self, *, only_stable: bool = False) -> tuple[VersionedRequest, ...]:
+        """Return the request, newest version first, with `require_stable` in the versions that have it.
 
         `only_stable` leaves out the others.
         """
@@ -186,7 +186,7 @@ class OffsetFetchAttempt:
 
     def _refuse_group(self, result: OffsetFetchResult, code: int) -> None:
         result.again = dict.fromkeys(self.partitions, code)
-        if code in MOVED:
+        if code in COORDINATOR_MOVED:
             result.coordinator_moved = code
         elif code == codes.STALE_MEMBER_EPOCH and self.identity.by_epoch:
             result.stale_epoch = True
@@ -194,7 +194,7 @@ class OffsetFetchAttempt:
             result.error = broker_error(code, self._doing, group=self.group_id)
 
     def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
-        """Yield the response for every requested partition, in either form."""
+        """Yield the response for every requested partition, in either layout."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
         requested = dict.fromkeys(self.partitions)
         for old in response.topics:
@@ -277,8 +277,8 @@ class CommittedOffsets:
         ids = ids_by_name(coordinator.cluster.metadata, dict.fromkeys(partitions))
         attempt = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._identity())
         only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
-        forms = attempt.forms(only_stable=only_stable)
-        response = attempt.read(await coordinator.request(OffsetFetchResponse, *forms))
+        requests = attempt.requests(only_stable=only_stable)
+        response = attempt.read(await coordinator.request(OffsetFetchResponse, *requests))
         if response.stale_epoch and not self._identity().by_epoch:
             response.error = attempt.stale()
         follow_up(coordinator, response)

@@ -58,7 +58,7 @@ REFUSED_SECONDS: Final = 5.0  # after an error that only a change of certificate
 class CachedFailure:
     """A rejected certificate or login. Requests before `until` fail with the same error, without a new attempt."""
 
-    problem: ConnectError
+    error: ConnectError
     until: float
 
 
@@ -137,11 +137,11 @@ class BrokerConnection:
                 raise errors.lost(self.peer, "connecting", "closed by kclient")
             refusal = self._context.cached_failures.get(self.peer.address)
             if refusal is not None and self._context.runtime.now() < refusal.until:
-                raise copy.copy(refusal.problem) from refusal.problem
+                raise copy.copy(refusal.error) from refusal.error
             attempt = self._attempt_under_way()
             await asyncio.wait({attempt})
-            if not attempt.cancelled() and (problem := attempt.result()) is not None:
-                raise copy.copy(problem) from problem
+            if not attempt.cancelled() and (error := attempt.result()) is not None:
+                raise copy.copy(error) from error
         return self.connection
 
     def start_connecting(self) -> None:
@@ -209,53 +209,53 @@ class BrokerConnection:
         addresses = await resolve(self.peer, self._context.runtime)
         # The address of the last connection comes last: it may be the one that failed. The order is stable otherwise.
         addresses.sort(key=lambda address: address.ip == self._last_ip)
-        problem: ConnectError | None = None
+        error: ConnectError | None = None
         for address in addresses:
             try:
                 return await self._try(address)
             except (TlsError, AuthenticationError):
                 raise  # another address of the same broker would refuse us too
             except ConnectError as exc:
-                problem = exc
-        raise problem or errors.name_not_resolved(self.peer, 0.0, OSError("no address"))
+                error = exc
+        raise error or errors.name_not_resolved(self.peer, 0.0, OSError("no address"))
 
     async def _try(self, address: Address) -> Connection:
         peer = attrs.evolve(self.peer, ip=address.ip)
-        around = self._context
+        context = self._context
         try:
             connection = await open_connection(
-                peer, self._settings, around.runtime, self._setup.next(), self._on_closed
+                peer, self._settings, context.runtime, self._setup.next(), self._on_closed
             )
         except ConnectError as exc:
             if exc.stage != "tcp":
                 self._setup.reset()
             if await self._is_tls(peer, exc):
-                raise errors.speaks_tls(peer, around.runtime.now() - self.last_attempt) from exc
+                raise errors.speaks_tls(peer, context.runtime.now() - self.last_attempt) from exc
             if await self._is_plain(peer, exc):
-                seconds = around.runtime.now() - self.last_attempt
+                seconds = context.runtime.now() - self.last_attempt
                 raise does_not_speak_tls(peer, seconds) from exc
             raise
         self._setup.reset()
         self._last_ip = address.ip
         if self._closed_before_first_response:
             self._closed_before_first_response = False
-            await require_no_sasl(connection, around.runtime.now() + PROBE_SECONDS)
+            await require_no_sasl(connection, context.runtime.now() + PROBE_SECONDS)
             if (
                 connection.closed
             ):  # during the probe: _on_closed ignored it, for self.connection is not set yet
                 raise errors.lost(peer, "becoming ready", "closed by the peer")
         return connection
 
-    async def _is_tls(self, peer: Peer, problem: ConnectError) -> bool:
+    async def _is_tls(self, peer: Peer, error: ConnectError) -> bool:
         """Return whether a bootstrap server that closed without response speaks TLS. Probe only if it never worked."""
         if peer.node_id is not None or self._worked or self._context.settings.tls is not None:
             return False
-        silent = isinstance(problem, PortClosedError) and problem.stage == "versions"
+        silent = isinstance(error, PortClosedError) and error.stage == "versions"
         return silent and await answers_tls(peer, self._context.runtime)
 
-    async def _is_plain(self, peer: Peer, problem: ConnectError) -> bool:
+    async def _is_plain(self, peer: Peer, error: ConnectError) -> bool:
         """Return whether a server that closed during the handshake speaks plain text. Probe only if it never worked."""
-        if self._worked or problem.stage != "tls" or not isinstance(problem, PortClosedError):
+        if self._worked or error.stage != "tls" or not isinstance(error, PortClosedError):
             return False
         return await answers_plain(peer, self._context.settings, self._context.runtime)
 
@@ -263,13 +263,13 @@ class BrokerConnection:
     def _worked(self) -> bool:
         return self.peer.address in self._context.worked
 
-    def _failed(self, problem: ConnectError) -> ConnectError:
+    def _failed(self, error: ConnectError) -> ConnectError:
         self.failed_attempts += 1
-        unheard = isinstance(problem, NameResolutionError | PortClosedError) and not self._worked
-        if unheard and self.peer.node_id is not None and self._context.via:
-            problem = errors.advertised_wrongly(self.peer, self._context.via, problem)
-        self._handle_failure(problem, "not connected")
-        return problem
+        never_reached = isinstance(error, NameResolutionError | PortClosedError) and not self._worked
+        if never_reached and self.peer.node_id is not None and self._context.via:
+            error = errors.advertised_wrongly(self.peer, self._context.via, error)
+        self._handle_failure(error, "not connected")
+        return error
 
     # --- failures
 
@@ -287,14 +287,14 @@ class BrokerConnection:
         if reason is not None:
             self._handle_failure(reason, "disconnected")
 
-    def _handle_failure(self, problem: KclientError, what: str) -> None:
+    def _handle_failure(self, error: KclientError, what: str) -> None:
         """Back off, log at most one warning per broker and backoff step, and report the failure to the cluster."""
         now = self._context.runtime.now()
         steady = self._reconnect.steady
         delay = self._reconnect.next()
-        if isinstance(problem, TlsError | AuthenticationError):
+        if isinstance(error, TlsError | AuthenticationError):
             delay = max(delay, REFUSED_SECONDS)
-            self._context.cached_failures[self.peer.address] = CachedFailure(problem, now + delay)
+            self._context.cached_failures[self.peer.address] = CachedFailure(error, now + delay)
         self.retry_at = now + delay
         quiet = now < self._context.quiet_until.get(self.peer.node_id, 0.0)
         if not quiet:
@@ -305,11 +305,11 @@ class BrokerConnection:
             logging.DEBUG if quiet else level,
             "%s: %s (next attempt in %.2f s)",
             what,
-            problem.text,
+            error.text,
             delay,
-            extra=self._extra(error=problem.kc_code, delay=delay),
+            extra=self._extra(error=error.kc_code, delay=delay),
         )
-        self._context.on_failure(self, problem)
+        self._context.on_failure(self, error)
 
     def _extra(self, **more: object) -> dict[str, object]:
         peer = self.peer

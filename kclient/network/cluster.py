@@ -178,7 +178,7 @@ class Cluster:
         """
         self._updates.request_update(reason, reset_backoff=reset_backoff)
 
-    def saw_leader_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
+    def update_last_seen_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
         """Note a leader epoch from a seek, a committed offset or a response. Older metadata is ignored from now on.
 
         If the epoch is newer than the last one seen, request an update. Java: Metadata.updateLastSeenEpochIfNewer.

@@ -92,7 +92,7 @@ class CommittedLookup:
         ignored: list[TopicPartition] = []
         resumed: list[str] = []
         for tp, offset in committed.items():
-            self._context.saw_leader_epoch(tp, None if offset is None else offset.leader_epoch)
+            self._context.update_last_seen_epoch(tp, None if offset is None else offset.leader_epoch)
             if tp not in versions or positions.find(tp, versions[tp]) is None:
                 ignored.append(tp)
             elif offset is None:

@@ -126,7 +126,7 @@ async def list_offsets_once(
                     "ListOffsets was refused for %s, will ask again", format_partitions(response.refused)
                 )
             for tp, found in response.found.items():
-                cluster.saw_leader_epoch(tp, found.leader_epoch)
+                cluster.update_last_seen_epoch(tp, found.leader_epoch)
         elif isinstance(response, KclientError) and response.retriable:
             logger.debug("ListOffsets failed, will ask again: %s", response)
         else:

@@ -125,9 +125,9 @@ class LookupContext:
         """Return a new backoff for the retries of one kind of lookup."""
         return Backoff.for_retries(self.config, self.runtime)
 
-    def saw_leader_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
+    def update_last_seen_epoch(self, tp: TopicPartition, epoch: int | None) -> None:
         """Reject metadata older than this leader epoch from now on (KIP-320)."""
-        self.cluster.saw_leader_epoch(tp, epoch)
+        self.cluster.update_last_seen_epoch(tp, epoch)
 
     def sent(self, versions: Mapping[TopicPartition, int]) -> None:
         """Mark the lookup of these as in flight, for request_timeout_ms at most."""

@@ -76,7 +76,7 @@ class ResetLookup:
         begun: list[str] = []
         resets: list[OffsetReset] = []
         for tp, found in listed.found.items():
-            context.saw_leader_epoch(tp, found.leader_epoch)
+            context.update_last_seen_epoch(tp, found.leader_epoch)
             if context.positions.find(tp, versions[tp]) is None:
                 continue
             if (reset := self._begin_at(tp, found.offset)) is not None:

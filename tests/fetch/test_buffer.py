@@ -80,7 +80,7 @@ def test_any_order_of_calls_keeps_bytes_and_line_right(steps: list[tuple[str, in
         elif step == "remove" and (head := taken.pop(tp, None)):
             buffer.remove_head(head)
             buffer.put_back(tp, in_front=False)
-    frames = {id(f.frame): f.frame.size_bytes for tp in buffer.partitions() for f in buffer.queue(tp)}
+    frames = {id(f.memory): f.memory.size_bytes for tp in buffer.partitions() for f in buffer.queue(tp)}
     assert buffer.bytes_used == sum(frames.values())
     for tp in list(taken):
         buffer.put_back(tp, in_front=True)

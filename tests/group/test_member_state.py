@@ -88,8 +88,8 @@ def test_a_wish_to_rejoin_changes_nothing_else() -> None:
 
 @pytest.mark.spec("B.13.5")
 def test_of_several_errors_the_first_is_told_and_each_once() -> None:
-    trouble = RejoinPolicy("delays", Backoff(5, 40, random.Random(1)))
+    policy = RejoinPolicy("delays", Backoff(5, 40, random.Random(1)))
     first, second = BrokerError("one", code=24), BrokerError("two", code=26)
-    trouble.keep(first)
-    trouble.keep(second)
-    assert (trouble.take(), trouble.take()) == (first, None)
+    policy.store_error(first)
+    policy.store_error(second)
+    assert (policy.take_error(), policy.take_error()) == (first, None)

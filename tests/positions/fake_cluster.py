@@ -93,7 +93,7 @@ class FakeCluster:
         self._check_version(message, min_version)
         return self.versions.get(message.NAME)
 
-    def saw_leader_epoch(self, tp: Any, epoch: int | None) -> None:
+    def update_last_seen_epoch(self, tp: Any, epoch: int | None) -> None:
         if epoch is not None and self.metadata.update_last_seen_epoch(tp, epoch):
             self.request_update("a newer leader epoch was seen")
 

@@ -22,7 +22,7 @@ from kclient.errors import KclientError
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.group.classic.state import ClassicMemberState, MemberStatus
-from kclient.group.coordinator import MOVED, Coordinator, VersionedRequest
+from kclient.group.coordinator import COORDINATOR_MOVED, Coordinator, VersionedRequest
 from kclient.group.membership import Generation, PollTimer, lowest_version
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
@@ -63,15 +63,15 @@ class HeartbeatTask:
         self._session_timeout = config.session_timeout_ms / 1000
         self._request_timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff.for_retries(config, runtime)
-        self._on = False
+        self._enabled = False
         self._due = 0.0
         self._answered_at = 0.0
         self._poll_timer = poll_timer
 
-    def switch_on(self) -> None:
+    def enable(self) -> None:
         """Start all three timers, after a successful JoinGroup."""
         now = self._runtime.now()
-        self._on = True
+        self._enabled = True
         self._due = now + self._interval
         self._answered_at = now
         self._poll_timer.restart()
@@ -80,22 +80,22 @@ class HeartbeatTask:
     def poll_started(self) -> None:
         """Restart the poll timer; switch heartbeats on again if an error has switched them off."""
         self._poll_timer.restart()
-        if self._status.heartbeating and not self._on:
-            self.switch_on()
+        if self._status.heartbeating and not self._enabled:
+            self.enable()
             self._status.changed.notify()
 
     async def run(self) -> None:
         """Send heartbeats while there is a membership, until cancelled."""
         while True:
             seen = self._status.changed.count
-            if not (self._on and self._status.heartbeating):
-                self._on = False
+            if not (self._enabled and self._status.heartbeating):
+                self._enabled = False
                 await self._status.changed.wait(seen)
                 continue
             try:
                 await self._run_once(seen)
             except KclientError as exc:
-                self._on = False
+                self._enabled = False
                 self._fail(exc)
 
     async def _run_once(self, seen: int) -> None:
@@ -157,7 +157,7 @@ class HeartbeatTask:
         elif code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):
             self._end_membership(code, sent)
         else:
-            if code in MOVED:
+            if code in COORDINATOR_MOVED:
                 self._coordinator.mark_unknown(f"it answered a heartbeat with {name} ({code})")
             self._retry(f"{name} ({code})")
 

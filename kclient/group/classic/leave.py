@@ -12,7 +12,7 @@ from typing import Final
 from kclient.errors import KclientError
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.leave_group_response import LeaveGroupResponse
-from kclient.group.coordinator import PURPOSE, Coordinator, Response, VersionedRequest
+from kclient.group.coordinator import COORDINATOR_PURPOSE, Coordinator, Response, VersionedRequest
 from kclient.log import get_logger
 from kclient.protocol.errors import NONE, error
 
@@ -38,7 +38,7 @@ async def send_leave(
     even if no time is left.
     """
     member = MemberIdentity(member_id=member_id, reason=reason[:REASON_CHARACTERS])
-    forms = (
+    requests = (
         VersionedRequest(
             LeaveGroupRequest(group_id=coordinator.group_id, members=[member]), lowest=MEMBERS_SINCE
         ),
@@ -49,9 +49,9 @@ async def send_leave(
     response = await send_leave_request(
         coordinator,
         LeaveGroupResponse,
-        *forms,
+        *requests,
         timeout=max(timeout, CONNECTING_SECONDS) if joining else timeout,
-        purpose="leave" if joining else PURPOSE,
+        purpose="leave" if joining else COORDINATOR_PURPOSE,
     )
     if response is None:
         return
@@ -66,9 +66,9 @@ async def send_leave(
 async def send_leave_request(
     coordinator: Coordinator,
     response_type: type[Response],
-    *forms: VersionedRequest,
+    *requests: VersionedRequest,
     timeout: float,
-    purpose: str = PURPOSE,
+    purpose: str = COORDINATOR_PURPOSE,
 ) -> Response | None:
     """Send a request that leaves the group; return the response if it comes within `timeout` seconds, else None.
 
@@ -76,7 +76,7 @@ async def send_leave_request(
     """
     try:
         async with asyncio.timeout(timeout):
-            return await coordinator.request(response_type, *forms, purpose=purpose)
+            return await coordinator.request(response_type, *requests, purpose=purpose)
     except TimeoutError:
         logger.info("group %s: leaving was not confirmed within %g s", coordinator.group_id, timeout)
     except KclientError as exc:

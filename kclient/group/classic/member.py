@@ -110,7 +110,7 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
 
     def take_error(self) -> KclientError | None:
         """Return the error that the next poll raises: each once, but a fenced instance every time."""
-        return self._rejoin_policy.take()
+        return self._rejoin_policy.take_error()
 
     def request_rejoin(self, reason: str) -> None:
         """Rejoin with the next poll; `reason` goes to the broker's log (KIP-800)."""
@@ -129,7 +129,7 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
 
     def commit_identity(self) -> Identity:
         """Return the identity to commit with. Raises CommitFailedError; BrokerError once fenced."""
-        self._rejoin_policy.check_fence()
+        self._rejoin_policy.raise_if_fenced()
         group_id, instance_id = self._coordinator.group_id, self._config.group_instance_id
         return commit_identity_of(self._status, group_id, instance_id, self._poll_timing())
 
@@ -154,7 +154,7 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
 
     def _fail(self, error: KclientError) -> None:
         """Keep an error for the next poll, and wake up a poll that waits."""
-        self._rejoin_policy.keep(error)
+        self._rejoin_policy.store_error(error)
         self._status.changed.notify()
 
     async def _poll_expired(self) -> None:
@@ -172,7 +172,7 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
 
 
 def commit_identity_of(
-    status: MemberStatus, group_id: str, instance_id: str | None, pace: PollTiming
+    status: MemberStatus, group_id: str, instance_id: str | None, timing: PollTiming
 ) -> Identity:
     """Return the identity that a member commits with. Raises CommitFailedError unless it is stable."""
     if status.state is ClassicMemberState.STABLE:
@@ -180,14 +180,14 @@ def commit_identity_of(
         return Identity(generation.generation_id, generation.member_id, instance_id)
     if status.state is ClassicMemberState.UNJOINED and status.ended:
         why = f"this consumer is not a member any more: {status.ended}"
-        raise commit_failed("evicted", group_id, why, pace=pace)
+        raise commit_failed("evicted", group_id, why, timing=timing)
     if status.state is ClassicMemberState.UNJOINED:
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
     raise commit_failed("rebalancing", group_id, "the group is rebalancing")
 
 
 def handle_commit_error(
-    status: MemberStatus, group_id: str, code: int, sent: Identity, pace: PollTiming
+    status: MemberStatus, group_id: str, code: int, sent: Identity, timing: PollTiming
 ) -> KclientError:
     """Apply 22, 25, 27 or 82 in a response to OffsetCommit, and return the error for the caller.
 
@@ -204,10 +204,10 @@ def handle_commit_error(
         rebalancing = status.state not in (ClassicMemberState.STABLE, ClassicMemberState.UNJOINED)
         if rebalancing:
             return commit_failed("rebalancing", group_id, why)
-        return commit_failed("evicted", group_id, why, pace=pace)
+        return commit_failed("evicted", group_id, why, timing=timing)
     status.reset(
         f"offset commit answered {codes.error(code).name}", keep_member_id=code == codes.ILLEGAL_GENERATION
     )
     if code == codes.FENCED_INSTANCE_ID:
         return broker_error(code, f"Committing offsets of group {group_id}")
-    return commit_failed("evicted", group_id, why, pace=pace)
+    return commit_failed("evicted", group_id, why, timing=timing)

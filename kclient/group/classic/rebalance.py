@@ -63,7 +63,7 @@ from kclient.group.classic.state import (
     RejoinPolicy,
     code_of,
 )
-from kclient.group.coordinator import MOVED, Coordinator, VersionedRequest
+from kclient.group.coordinator import COORDINATOR_MOVED, Coordinator, VersionedRequest
 from kclient.group.membership import NO_GENERATION_ID, Generation, RebalanceHandler, lowest_version
 from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_assignment, encode_subscription
 from kclient.log import ThrottledLogger, get_logger
@@ -163,7 +163,7 @@ class JoinGroup:
             raise self._error(codes.INCONSISTENT_GROUP_PROTOCOL, f"the group chose the protocol {chosen}")
         generation = Generation(response.generation_id, response.member_id, response.protocol_name)
         self._status.generation = generation
-        self._heartbeats.switch_on()
+        self._heartbeats.enable()
         self._status.advance(MembershipEvent.JOINED)
         return JoinedGeneration(
             generation,
@@ -180,7 +180,7 @@ class JoinGroup:
             self._status.generation = Generation(member_id=response.member_id)
         elif code == codes.UNKNOWN_MEMBER_ID and unchanged:
             self._status.reset("JoinGroup answered UNKNOWN_MEMBER_ID")
-        elif code in MOVED:
+        elif code in COORDINATOR_MOVED:
             self._coordinator.mark_unknown(f"it answered JoinGroup with {codes.error(code).name} ({code})")
         elif code == codes.UNSUPPORTED_VERSION and self._config.group_instance_id is not None:
             doing = f"Joining group {self._coordinator.group_id}"
@@ -214,10 +214,10 @@ class SyncGroup:
     async def sync(self, generation: Generation, plan: Mapping[str, bytes]) -> bytes:
         """Send the plan (empty unless this member leads); return our encoded assignment. Raises KclientError."""
         self._check_still_completing(generation)
-        form = VersionedRequest(
+        request = VersionedRequest(
             self._request(generation, plan), lowest_version("SyncGroup", self._instance_id)
         )
-        response = await self._coordinator.request(SyncGroupResponse, form)
+        response = await self._coordinator.request(SyncGroupResponse, request)
         if response.error_code != codes.NONE:
             raise self._handle_error(response.error_code, generation)
         if (response.protocol_type or PROTOCOL_TYPE) != PROTOCOL_TYPE:
@@ -256,7 +256,7 @@ class SyncGroup:
         if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION) and unchanged:
             keep_member_id = code == codes.ILLEGAL_GENERATION
             self._status.reset(f"SyncGroup answered {name}", keep_member_id=keep_member_id)
-        elif code in MOVED:
+        elif code in COORDINATOR_MOVED:
             self._coordinator.mark_unknown(f"it answered SyncGroup with {name} ({code})")
         return self._error(code)
 
@@ -426,4 +426,4 @@ class RebalanceLoop:
             in_place = "The assignment is in place, but the assignor has not stored it."
             failure = assignor_failed(protocol, exc, "in on_assignment", in_place)
             failure.__cause__ = exc
-            self._rejoin_policy.keep(failure)
+            self._rejoin_policy.store_error(failure)

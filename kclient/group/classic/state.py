@@ -154,7 +154,7 @@ class RejoinPolicy:
         self._pending_error: KclientError | None = None
         self._at_once = 0
 
-    def keep(self, error: KclientError) -> None:
+    def store_error(self, error: KclientError) -> None:
         """Keep an error for the user; the first one wins. FENCED_INSTANCE_ID stays until `forget`."""
         logger.warning("group %s: %s", self._group_id, error.text)
         if code_of(error) == codes.FENCED_INSTANCE_ID:
@@ -162,12 +162,12 @@ class RejoinPolicy:
         elif self._pending_error is None:
             self._pending_error = error
 
-    def take(self) -> KclientError | None:
+    def take_error(self) -> KclientError | None:
         """Return the error that the next poll raises, if any."""
         pending, self._pending_error = self._pending_error, None
         return pending if self.fenced is None else copy.copy(self.fenced)
 
-    def check_fence(self) -> None:
+    def raise_if_fenced(self) -> None:
         """Raise the error of a fenced instance, if another consumer uses our instance id."""
         if self.fenced is not None:
             raise copy.copy(self.fenced)
@@ -196,7 +196,7 @@ class RejoinPolicy:
             await self.pause()
         else:
             polled = self.polls.count
-            self.keep(error)
+            self.store_error(error)
             await self.pause()
             await self.polls.wait(polled)
 

@@ -291,15 +291,15 @@ class ConsumerHeartbeatTask:
     async def _send_heartbeat(self) -> None:
         if self._status.schedule is HeartbeatSchedule.NEVER:
             return  # the member has left during the coordinator lookup
-        form = self._build_request()
+        request = self._build_request()
         began = self._metrics.heartbeat_sent()
         try:
             response = await self._coordinator.request(
-                ConsumerGroupHeartbeatResponse, form, timeout=self._request_timeout
+                ConsumerGroupHeartbeatResponse, request, timeout=self._request_timeout
             )
         except KclientError as exc:
             if isinstance(exc, VersionError) and exc.api == HEARTBEAT_API:
-                self._end_for_good(unsupported_heartbeat(exc, regex=form.lowest > 0))
+                self._end_for_good(unsupported_heartbeat(exc, regex=request.lowest > 0))
                 return
             if not exc.retriable:
                 raise

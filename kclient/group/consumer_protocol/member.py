@@ -71,9 +71,9 @@ def leave_epoch(leave: bool | None, instance_id: str | None) -> int | None:
     return None if instance_id is None else LEAVE_FOR_A_WHILE_EPOCH
 
 
-async def send_leave_heartbeat(coordinator: Coordinator, form: VersionedRequest, timeout: float) -> None:
+async def send_leave_heartbeat(coordinator: Coordinator, request: VersionedRequest, timeout: float) -> None:
     """Send the last heartbeat and wait for the response, at most `timeout` seconds. Never raises KclientError."""
-    response = await send_leave_request(coordinator, ConsumerGroupHeartbeatResponse, form, timeout=timeout)
+    response = await send_leave_request(coordinator, ConsumerGroupHeartbeatResponse, request, timeout=timeout)
     if response is not None and (code := response.error_code) not in (NONE, *GONE):
         logger.info(
             "group %s: leaving was answered with %s (%d)", coordinator.group_id, error(code).name, code
@@ -319,7 +319,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
             return self.fetch_identity()
         if status.ended:
             why = f"this consumer is not a member any more: {status.ended}"
-            raise commit_failed("evicted", group_id, why, pace=self._poll_timing())
+            raise commit_failed("evicted", group_id, why, timing=self._poll_timing())
         raise commit_failed("not_joined", group_id, "this consumer is not a member of the group yet")
 
     def fetch_identity(self) -> Identity:
@@ -342,7 +342,7 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
         why = f"the coordinator answered {codes.error(code).name} ({code})"
         if code == codes.FENCED_INSTANCE_ID:
             return broker_error(code, f"Committing offsets of group {self._coordinator.group_id}")
-        return commit_failed("evicted", self._coordinator.group_id, why, pace=self._poll_timing())
+        return commit_failed("evicted", self._coordinator.group_id, why, timing=self._poll_timing())
 
     # --- running
 
@@ -370,5 +370,5 @@ class ConsumerMembership(AbstractMembership[ConsumerMemberStatus]):
     async def _send_leave(self, leave: bool | None, timeout: float) -> None:
         epoch = leave_epoch(leave, self._config.group_instance_id)
         if epoch is not None and self._heartbeats.sent_join:
-            form = self._requests.leave(self._status.member_id, epoch)
-            await send_leave_heartbeat(self._coordinator, form, timeout)
+            request = self._requests.leave(self._status.member_id, epoch)
+            await send_leave_heartbeat(self._coordinator, request, timeout)

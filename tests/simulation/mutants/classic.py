@@ -278,7 +278,7 @@ def fenced_goes_on(patch: Patch) -> None:
             kept(self, error)
 
     before = patch.put(RejoinPolicy, "recover", recover)
-    kept = patch.put(RejoinPolicy, "keep", keep)
+    kept = patch.put(RejoinPolicy, "store_error", keep)
 
 
 @mutant("M-72", "I-17", seed=69)
