@@ -1,6 +1,6 @@
 """Whether the application has processed the delivered records, as far as that can be seen when it closes.
 
-close() commits the delivered records only if the application has processed them. It counts as caller for the next
+close() commits the delivered records only if the application has processed them. It counts as asking for the next
 record, unless one of these shows that they may be half processed:
 
     an exception is being handled that was not when the records were delivered      with, finally, contextlib.closing

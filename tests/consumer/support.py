@@ -32,10 +32,3 @@ def with_broker(
             assert ours == []
 
     asyncio.run(asyncio.wait_for(run(), 30))
-
-
-async def reached(condition: Callable[[], object]) -> None:
-    """Wait until something holds that nobody tells of."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 – the broker has no event to wait for
-            await asyncio.sleep(0.01)

@@ -28,8 +28,9 @@ from kclient.errors import (
     WakeupError,
 )
 from tests.consumer.mini_broker import MiniBroker
-from tests.consumer.support import A0, A1, consumer, reached, with_broker
+from tests.consumer.support import A0, A1, consumer, with_broker
 from tests.scripted_broker import On
+from tests.waiting import until
 
 
 @pytest.mark.spec("S0-03", "S0-09", "S3-49")
@@ -99,7 +100,7 @@ def test_an_automatic_commit_holds_what_earlier_polls_returned_and_nothing_more(
             assert all(offsets.get(A0, 0) == 0 for offsets in broker.commits)
             await asyncio.sleep(0.05)  # one automatic commit is in flight at a time
             await c.poll(5, max_records=1)
-            await reached(lambda: {A0: 2} in broker.commits)
+            await until(lambda: {A0: 2} in broker.commits)
             assert max(offsets[A0] for offsets in broker.commits) == 2
 
     with_broker(scenario)
@@ -309,7 +310,7 @@ def test_a_consumer_that_is_forgotten_says_so_and_ends_what_runs_for_it(used: bo
                 consumers.clear()
         else:
             assert consumers.pop().subscription() == ("a",)
-        await reached(lambda: asyncio.all_tasks() == before)
+        await until(lambda: asyncio.all_tasks() == before)
         assert broker.committed == {}
 
     with_broker(scenario)
@@ -603,7 +604,7 @@ def test_callbacks_of_commits_run_in_their_order_inside_a_later_call() -> None:
             called: list[tuple[int, Exception | None]] = []
             for offset in (1, 2, 3):
                 c.commit_async({A0: OffsetAndMetadata(offset)}, lambda o, e: called.append((o[A0].offset, e)))
-            await reached(lambda: len(broker.commits) == 3)
+            await until(lambda: len(broker.commits) == 3)
             await asyncio.sleep(0.05)
             assert called == []
             await c.poll(0)

@@ -14,7 +14,8 @@ from kclient import AsyncConsumer, RebalanceListener
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import KclientError, UsageError
 from tests.scenarios.simulated import Place, has_left, simulate
-from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, asked, consumer_of, play, read
+from tests.waiting import until
 
 CLOSE_SECONDS: Final = 6.0
 AT_ONCE: Final = 0.5
@@ -334,7 +335,7 @@ def test_close_without_time_makes_one_attempt_of_each_step() -> None:
             assert len(await read(consumer, 2)) == 2
             cluster.forget_requests()
             await consumer.close(0)
-            await reached(lambda: asked(cluster, "LeaveGroup"))
+            await until(lambda: asked(cluster, "LeaveGroup"))
             apis = [one.api for one in cluster.requests]
             assert apis.index("OffsetCommit") < apis.index("LeaveGroup")
             assert cluster.committed("g") == {T0: 2}

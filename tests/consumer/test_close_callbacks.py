@@ -12,7 +12,8 @@ from kclient import AsyncConsumer, Consumer, OffsetAndMetadata, RebalanceListene
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ClosedError, CommitFailedError, ConnectError, KclientError, ListenerError
 from tests.scenarios.simulated import Place, simulate
-from tests.scenarios.support import SETTINGS, T0, asked, consumer_of, play, reached, read
+from tests.scenarios.support import SETTINGS, T0, asked, consumer_of, play, read
+from tests.waiting import until
 
 SEVEN = {T0: OffsetAndMetadata(7)}
 BEGINNINGS = pytest.mark.parametrize("beginning", ["nothing chosen", "assigned"])
@@ -174,10 +175,10 @@ def test_close_raises_what_the_polls_have_kept() -> None:
             await read(consumer, 1)
             callbacks, rebalances = consumer._core.callbacks, consumer._core.rebalance_steps
             cluster.rebalance("g")
-            await reached(lambda: len(rebalances))
+            await until(lambda: len(rebalances))
             await consumer.poll(0)  # stops what goes; then the listener's turn comes
             consumer.commit_async({}, callback)
-            await reached(lambda: len(rebalances) and len(callbacks))
+            await until(lambda: len(rebalances) and len(callbacks))
             with pytest.raises(RuntimeError, match="the callback's"):
                 await consumer.poll(5)
             c.closing = True

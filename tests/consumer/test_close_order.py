@@ -11,7 +11,8 @@ from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
 from kclient.embedded.request_context import RequestContext
 from kclient.errors import ClosedError, WakeupError
-from tests.scenarios.support import T0, consumer_of, play, reached, read
+from tests.scenarios.support import T0, consumer_of, play, read
+from tests.waiting import until
 
 protocols = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 RECORDS: Final = 3
@@ -129,7 +130,7 @@ def test_the_order_of_an_unsubscribe(protocol: str) -> None:
         async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
             c = await _member(cluster, protocol, journal)
             journal.commit_async(c, "the application's commit")
-            await reached(lambda: len(c._core.callbacks) == 2)  # the interceptor's, and the application's
+            await until(lambda: len(c._core.callbacks) == 2)  # the interceptor's, and the application's
             await c.unsubscribe()
             assert (c.subscription(), c.assignment()) == ((), ())
             with pytest.raises(WakeupError):

@@ -11,7 +11,8 @@ import pytest
 from kclient import AsyncConsumer, Consumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import WakeupError
-from tests.scenarios.support import SETTINGS, T0, consumer_of, play, reached, read
+from tests.scenarios.support import SETTINGS, T0, consumer_of, play, read
+from tests.waiting import until
 
 protocols = pytest.mark.parametrize("protocol", ["classic", "consumer"])
 WAKES = pytest.mark.parametrize("wakes", ["before", "while the listener commits"])
@@ -80,7 +81,7 @@ def test_a_wakeup_ends_what_another_task_waits_for_while_one_unsubscribes() -> N
             cluster.delay("OffsetCommit", 300)
             beside = asyncio.create_task(c.end_offsets([TopicPartition("t", 1)]))  # it does not exist
             leaving = asyncio.create_task(c.unsubscribe())
-            await reached(lambda: [one for one in cluster.requests if one.api == "OffsetCommit"])
+            await until(lambda: [one for one in cluster.requests if one.api == "OffsetCommit"])
             c.wakeup()
             with pytest.raises(WakeupError):
                 await beside

@@ -11,7 +11,8 @@ import pytest
 from kclient import AsyncConsumer, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CommitFailedError
-from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, asked, consumer_of, play, read
+from tests.waiting import until
 
 QUICK: dict[str, Any] = {"group_id": "g", "retry_backoff_ms": 200, "retry_backoff_max_ms": 200}
 
@@ -45,10 +46,10 @@ def test_what_is_asked_for_during_a_commit_that_is_tried_again_comes_after_it(
             consumer = await member(cluster)
             cluster.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=2)
             first = asyncio.create_task(commit(consumer, 5))
-            await reached(lambda: asked(cluster, "OffsetCommit"))
+            await until(lambda: asked(cluster, "OffsetCommit"))
             await later(consumer, 7)
             await first
-            await reached(lambda: cluster.committed("g") == {T0: 7})
+            await until(lambda: cluster.committed("g") == {T0: 7})
             await asyncio.sleep(0.3)
             assert offsets_sent(cluster) == [5, 5, 5, 7]
             assert cluster.committed("g") == {T0: 7}
@@ -66,7 +67,7 @@ def test_an_automatic_commit_waits_for_the_one_that_is_tried_again() -> None:
             cluster.forget_requests()
             cluster.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=2)
             first = asyncio.create_task(commit(consumer, 5))
-            await reached(lambda: asked(cluster, "OffsetCommit"))
+            await until(lambda: asked(cluster, "OffsetCommit"))
             await consumer.poll(0.2)
             await first
             await consumer.poll(0.3)
@@ -84,7 +85,7 @@ def test_a_commit_that_is_cancelled_in_the_line_lets_nobody_overtake() -> None:
             consumer = await member(cluster)
             cluster.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=2)
             first = asyncio.create_task(commit(consumer, 5))
-            await reached(lambda: asked(cluster, "OffsetCommit"))
+            await until(lambda: asked(cluster, "OffsetCommit"))
             second = asyncio.create_task(commit(consumer, 6))
             await asyncio.sleep(0)
             consumer.commit_async({T0: OffsetAndMetadata(7)})
@@ -104,7 +105,7 @@ def test_a_commit_that_waited_in_the_line_is_not_sent_under_another_generation()
             consumer = await member(cluster)
             cluster.fail("OffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS", times=3)
             first = asyncio.create_task(commit(consumer, 5))
-            await reached(lambda: asked(cluster, "OffsetCommit"))
+            await until(lambda: asked(cluster, "OffsetCommit"))
             second = asyncio.create_task(commit(consumer, 6))
             await asyncio.sleep(0)
             before = consumer.group_metadata()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kclient.embedded.observer import LoggedRequest
-from tests.scenarios.members import ALL, publishing, team, until
+from tests.scenarios.members import ALL, publishing, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 
 @pytest.mark.spec("S3-30", "B.13.6", "B.14.8", "I-12")

@@ -9,7 +9,8 @@ import pytest
 from kclient import AsyncConsumer, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CommitFailedError
-from tests.scenarios.support import T0, consumer_of, play, reached, read
+from tests.scenarios.support import T0, consumer_of, play, read
+from tests.waiting import until
 
 QUICK: dict[str, Any] = {"group_id": "g", "retry_backoff_ms": 20, "metadata_max_age_ms": 100}
 
@@ -22,7 +23,7 @@ async def at_the_new_beginning(consumer: AsyncConsumer) -> None:
 
 async def knows_the_new_topic(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
     state = consumer._core.positions.state(T0)
-    await reached(lambda: state.topic_id == cluster.state.topics["t"].topic_id)
+    await until(lambda: state.topic_id == cluster.state.topics["t"].topic_id)
 
 
 @pytest.mark.spec("I-14", "I-01")
@@ -64,7 +65,7 @@ def test_what_is_still_in_hand_of_the_old_topic_is_not_stored_for_the_new_one() 
                     break
             cluster.recreate_topic("t")
             state = consumer._core.positions.state(T0)
-            await reached(lambda: state.position is not None and state.position.offset == 0)
+            await until(lambda: state.position is not None and state.position.offset == 0)
             with pytest.raises(CommitFailedError, match="deleted and created again"):
                 await consumer.commit()  # what the loop was given, 4, and not the position
             assert cluster.committed("g") == {}

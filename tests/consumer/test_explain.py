@@ -19,9 +19,9 @@ from kclient import AsyncConsumer, Consumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CorruptBatchError, DecodeError, TopicAuthorizationError, UnknownTopicError
 from tests.consumer.mini_broker import FAST
-from tests.consumer.support import reached
 from tests.embedded.asker import Asker
 from tests.embedded.raw_producer import RawProducer
+from tests.waiting import until
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -436,7 +436,7 @@ def test_joining_a_group_says_for_how_long_and_what_it_waits_for() -> None:
                 r"not assigned: group g joining \(JoinGroup .* for \d+\.\d s, subscribed to a$"
             )
             kafka.lift(rule)
-            await reached(lambda: True)
+            await until(lambda: True)
 
     on_a_cluster(play)
 

@@ -9,7 +9,8 @@ import pytest
 from kclient import RebalanceListener, TopicPartition
 from kclient.errors import ClosedError
 from tests.consumer.mini_broker import MiniBroker
-from tests.consumer.support import A0, consumer, reached, with_broker
+from tests.consumer.support import A0, consumer, with_broker
+from tests.waiting import until
 
 
 @pytest.mark.spec("S3-34", "B.13.8", "B.18", "I-12")
@@ -86,7 +87,7 @@ def test_a_callback_that_raises_does_not_keep_the_member_in_the_group() -> None:
         async with consumer(broker, "a", enable_auto_commit=False) as c:
             assert len(await c.poll(5)) == 5
             c.commit_async(callback=callback)
-            await reached(lambda: broker.committed)
+            await until(lambda: broker.committed)
             await asyncio.sleep(0.05)
             with pytest.raises(RuntimeError, match="mine"):
                 await c.unsubscribe()
@@ -112,7 +113,7 @@ def test_an_unsubscribe_cancelled_in_a_callback_has_not_happened() -> None:
         async with consumer(broker, "a", enable_auto_commit=False) as c:
             assert len(await c.poll(5)) == 5
             c.commit_async(callback=callback)
-            await reached(lambda: broker.committed)
+            await until(lambda: broker.committed)
             await asyncio.sleep(0.05)
             leaving = asyncio.create_task(c.unsubscribe())
             await entered.wait()

@@ -13,9 +13,10 @@ from kclient import AsyncConsumer, RebalanceListener, TopicPartition
 from kclient.errors import ArgumentError, ClosedError, ConfigError, DeadlineError, WakeupError
 from kclient.group import lag_async
 from tests.consumer.mini_broker import MiniBroker
-from tests.consumer.support import A0, consumer, reached, with_broker
+from tests.consumer.support import A0, consumer, with_broker
 from tests.realtime import within
 from tests.scripted_broker import On
+from tests.waiting import until
 
 Partitions = tuple[TopicPartition, ...]
 
@@ -73,7 +74,7 @@ def test_a_wakeup_of_two_waiting_calls_is_no_deadline_for_either() -> None:
             await c.committed([A0])  # the coordinator is known from here on
             broker.script += [On("OffsetFetchRequest"), On("MetadataRequest")]
             calls = [asyncio.create_task(c.committed([A0], 10)), asyncio.create_task(c.list_topics(10))]
-            await reached(lambda: not broker.script)
+            await until(lambda: not broker.script)
             c.wakeup()
             ended = await asyncio.gather(*calls, return_exceptions=True)
             assert not any(isinstance(end, DeadlineError) for end in ended)
@@ -171,7 +172,7 @@ def test_a_listener_that_never_returns_and_a_coordinator_that_never_answers_do_n
         broker.script.append(On("LeaveGroupRequest"))
         with within(0.9):
             await c.close(0.5)
-        await reached(lambda: broker.of("LeaveGroupRequest"))
+        await until(lambda: broker.of("LeaveGroupRequest"))
 
     with_broker(scenario)
 
@@ -251,9 +252,9 @@ def test_a_lookup_with_timeout_zero_is_sent_and_not_waited_for() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker) as c:
             assert await c.offsets_for_times({A0: 3}, timeout=0) == {A0: None}
-            await reached(lambda: broker.of("ListOffsetsRequest"))
+            await until(lambda: broker.of("ListOffsetsRequest"))
             assert await c.end_offsets([A0], timeout=0) == {}
-            await reached(lambda: len(broker.of("ListOffsetsRequest")) == 2)
+            await until(lambda: len(broker.of("ListOffsetsRequest")) == 2)
 
     with_broker(scenario)
 
@@ -342,7 +343,7 @@ def test_a_close_cancelled_at_any_await_leaves_nothing(steps: int) -> None:
         await cancelled_after(steps, c.close())
         with pytest.raises(ClosedError):
             await c.poll(0)
-        await reached(
+        await until(
             lambda: not [task for task in asyncio.all_tasks() - before if "kclient" in task.get_name()]
         )
 
@@ -378,14 +379,14 @@ def test_close_ends_in_time_in_every_state(state: str) -> None:
         if state == "joining":
             broker.script.append(On("JoinGroupRequest"))
             poll = asyncio.create_task(c.poll(20))
-            await reached(lambda: broker.of("JoinGroupRequest"))
+            await until(lambda: broker.of("JoinGroupRequest"))
         if state in ("rebalancing", "broker gone"):
             assert len(await c.poll(5)) == 5
         if state == "rebalancing":
             broker.script.append(On("JoinGroupRequest"))
             c.enforce_rebalance()
             poll = asyncio.create_task(c.poll(20))
-            await reached(lambda: not broker.script)
+            await until(lambda: not broker.script)
         if state == "broker gone":
             broker._server.close()
             broker.drop_connections()

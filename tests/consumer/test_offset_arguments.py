@@ -13,7 +13,8 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ArgumentError, DeadlineError, InternalError, UnknownTopicError
 from kclient.group.offset_commit import OffsetCommitter
 from tests.scenarios.simulated import Place, simulate
-from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, asked, consumer_of, play, read
+from tests.waiting import until
 
 WRONG: list[tuple[Any, str]] = [
     (OffsetAndMetadata(-1), "The offset for t-0 is -1"),
@@ -146,10 +147,10 @@ def test_a_newer_leader_epoch_asks_for_metadata_and_older_metadata_does_not_coun
         await names_an_epoch(cluster, consumer, epoch + 1)
         assert metadata._last_seen_epochs.get(T0) == epoch + 1
         assert metadata.leader(T0).node_id is None
-        await reached(lambda: metadata.version > before)
+        await until(lambda: metadata.version > before)
         assert metadata.leader(T0).node_id is None
         cluster.move_leader("t", 0)
-        await reached(
+        await until(
             lambda: metadata.leader(T0).epoch == epoch + 1 and metadata.leader(T0).node_id is not None
         )
 

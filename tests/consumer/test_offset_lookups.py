@@ -20,9 +20,9 @@ from kclient.errors import (
 )
 from tests.call_counter import CallCounter
 from tests.consumer.mini_broker import FAST
-from tests.consumer.support import reached
 from tests.embedded.asker import Asker
 from tests.embedded.raw_producer import RawProducer
+from tests.waiting import until
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 NOON = 1_800_000_000_000
@@ -110,7 +110,7 @@ def test_a_lag_whose_end_is_not_known_is_asked_for_once_and_not_waited_for(level
         await consumer.poll(0.1)
         before = len([one for one in kafka.requests if one.api == "ListOffsets"])
         assert [consumer.current_lag(A0) for _ in range(5)] == [None] * 5
-        await reached(lambda: consumer.current_lag(A0) == end_of(level) - BEGINS)
+        await until(lambda: consumer.current_lag(A0) == end_of(level) - BEGINS)
         sent = [one for one in kafka.requests if one.api == "ListOffsets"][before:]
         assert [one.request.isolation_level for one in sent] == [int(level == "read_committed")]
         kafka.lift()
@@ -131,7 +131,7 @@ def test_the_ends_of_many_partitions_are_asked_for_together() -> None:
                     await consumer.position(tp)
                 before = len(kafka.requests)
                 assert {consumer.current_lag(tp) for tp in wide} == {None}
-                await reached(lambda: all(consumer.current_lag(tp) == 0 for tp in wide))
+                await until(lambda: all(consumer.current_lag(tp) == 0 for tp in wide))
                 sent = [one.api for one in kafka.requests[before:] if one.api in ("ListOffsets", "Metadata")]
                 assert sent == ["ListOffsets"]
             kafka.lift()
@@ -152,7 +152,7 @@ def test_the_lag_of_one_partition_costs_the_same_with_four_partitions_and_with_h
             await consumer.poll(0)
             for tp in partitions:
                 await consumer.position(tp)
-            await reached(lambda: consumer.current_lag(partitions[0]) == 0)
+            await until(lambda: consumer.current_lag(partitions[0]) == 0)
             with CallCounter() as made:
                 consumer.current_lag(partitions[0])
             return made.count
@@ -212,7 +212,7 @@ def test_with_timeout_0_it_is_sent_and_nothing_is_known() -> None:
         assert await consumer.offsets_for_times({A0: NOON, A1: 0}, timeout=0) == {A0: None, A1: None}
         assert await consumer.end_offsets([A0], timeout=0) == {}
         assert await consumer.beginning_offsets([A0], timeout=0) == {}
-        await reached(lambda: len([one for one in kafka.requests if one.api == "ListOffsets"]) >= 3)
+        await until(lambda: len([one for one in kafka.requests if one.api == "ListOffsets"]) >= 3)
         await consumer.assign([A0])
         with pytest.raises(DeadlineError):
             await consumer.position(A0, timeout=0)

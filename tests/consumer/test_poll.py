@@ -19,7 +19,8 @@ from kclient.errors import (
     WakeupError,
 )
 from tests.scenarios.simulated import Place, simulate
-from tests.scenarios.support import T0, T1, reached
+from tests.scenarios.support import T0, T1
+from tests.waiting import until
 
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "range": {"partition_assignment_strategy": "range"},
@@ -104,12 +105,12 @@ def test_who_logs_and_retries_with_pauses_stays_a_good_member(protocol: str, tro
         erring = await erring_member(place, **settings, **PROTOCOLS[protocol])
         done: list[KclientError | None] = []
         running = [asyncio.create_task(place.on_member(erring.run()))]
-        await reached(lambda: erring.errors, 30)
+        await until(lambda: erring.errors, 30)
         erring.consumer.commit_async({T0: OffsetAndMetadata(0)}, lambda offsets, error: done.append(error))
         other = place.consumer("t", client_id="other", group_id="g", **PROTOCOLS[protocol])
         running.append(asyncio.create_task(place.on_member(run_polls(other))))
         # The group waits while it pauses, once for each join. Cooperative members join twice.
-        await reached(lambda: len(other.assignment()) == len(erring.consumer.assignment()) == 1, 4 * PAUSE)
+        await until(lambda: len(other.assignment()) == len(erring.consumer.assignment()) == 1, 4 * PAUSE)
         await asyncio.sleep(3 * PAUSE)
         assert len(other.assignment()) == len(erring.consumer.assignment()) == 1
         assert "lost" not in erring.told

@@ -17,7 +17,7 @@ from kclient.errors import BrokerError, NoOffsetError
 from kclient.protocol.errors import UNSUPPORTED_COMPRESSION_TYPE
 from kclient.records.records import Record
 from tests.consumer.mini_broker import FAST
-from tests.consumer.support import reached
+from tests.waiting import until
 
 A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
 GROUP: dict[str, Any] = {"group_id": "g", "enable_auto_commit": False}
@@ -87,7 +87,7 @@ def test_records_go_on_coming_while_a_join_is_prepared_elsewhere() -> None:
                 found += await consumer.poll(5, max_records=3)
             kafka.fail("Heartbeat", "NOT_COORDINATOR", times=None)
             kafka.fail("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", times=None)
-            await reached(lambda: len(of(kafka, "FindCoordinator")) > 3)
+            await until(lambda: len(of(kafka, "FindCoordinator")) > 3)
             consumer.enforce_rebalance("a test")
             while len(found) < 20:
                 records = await consumer.poll(2, max_records=3)
@@ -148,7 +148,7 @@ def test_the_next_fetch_goes_out_while_nobody_polls_and_what_waits_has_an_end() 
             await consumer.assign([A0])
             for offsets_asked in ([0, 10], [0, 10, 20], [0, 10, 20]):
                 assert len(await consumer.poll(5)) == 5
-                await reached(partial(has_asked, kafka, len(offsets_asked)))
+                await until(partial(has_asked, kafka, len(offsets_asked)))
                 await asyncio.sleep(0.05)
                 assert asked_from(kafka) == offsets_asked
 
@@ -440,7 +440,7 @@ def test_an_answer_that_comes_too_late_is_not_applied(what: str) -> None:
         async with consumer_of(kafka) as consumer:
             await consumer.assign([A0])
             await consumer.poll(0)
-            await reached(lambda: of(kafka, "ListOffsets"))
+            await until(lambda: of(kafka, "ListOffsets"))
             if what == "revoked":
                 await consumer.assign([A1])
                 found: list[Record[Any, Any]] = []

@@ -14,9 +14,10 @@ from kclient.errors import UsageError, WakeupError
 from kclient.group.assignors import Assignment, Assignor, Member, Topics
 from tests.call_counter import CallCounter
 from tests.consumer.mini_broker import MiniBroker
-from tests.consumer.support import A0, consumer, reached, with_broker
+from tests.consumer.support import A0, consumer, with_broker
 from tests.consumer.test_rebalance import Journal, polled_until
 from tests.realtime import within
+from tests.waiting import until
 
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE = 14, 15
 INVALID_COMMIT_OFFSET_SIZE, REBALANCE_IN_PROGRESS = 28, 27
@@ -149,7 +150,7 @@ def test_the_next_fetch_is_under_way_while_the_application_works() -> None:
         async with consumer(broker, "a") as c:
             assert len(await c.poll(5)) == 5
             broker.fill("a", 0, b"5", b"6")
-            await reached(lambda: c.metrics().value("buffered-bytes") > 0)
+            await until(lambda: c.metrics().value("buffered-bytes") > 0)
             assert [record.offset for record in await c.poll(0)] == [5, 6]
 
     with_broker(scenario)

@@ -13,7 +13,8 @@ from kclient import AsyncConsumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ArgumentError, CommitFailedError, ListenerError
 from tests.consumer.mini_broker import FAST, MiniBroker
-from tests.consumer.support import A0, consumer, reached, with_broker
+from tests.consumer.support import A0, consumer, with_broker
+from tests.waiting import until
 
 REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID = 27, 25
 
@@ -38,7 +39,7 @@ async def polled_until(c: Any, reached: Any) -> list[Any]:
     """Poll until something holds; the records on the way."""
     records: list[Any] = []
     async with asyncio.timeout(10):
-        while not reached():
+        while not until():
             records += await c.poll(0.05)
     return records
 
@@ -136,9 +137,9 @@ def test_callbacks_of_commits_come_before_the_listener_that_hears_of_a_loss() ->
         async with consumer(broker, "a", listener=journal, enable_auto_commit=False) as c:
             await c.poll(5)
             c.commit_async(callback=lambda offsets, error: journal.told.append(("callback", ())))
-            await reached(lambda: broker.committed)
+            await until(lambda: broker.committed)
             broker.heartbeat_errors = [UNKNOWN_MEMBER_ID]
-            await reached(lambda: c.group_metadata().member_id == "")
+            await until(lambda: c.group_metadata().member_id == "")
             await asyncio.sleep(0.1)  # both wait for the next poll now
             await polled_until(c, lambda: len(journal.told) == 4)
             assert [what for what, _ in journal.told] == ["assigned", "callback", "lost", "assigned"]

@@ -7,7 +7,7 @@ import asyncio
 from demo.probe import EVERY_SECONDS, TOPIC, measure, summary
 from demo.recording import Latency
 from kclient.embedded import EmbeddedCluster
-from tests.consumer.support import reached
+from tests.waiting import until
 
 
 def test_the_percentile_is_the_nearest_rank() -> None:
@@ -24,7 +24,7 @@ def test_a_broker_that_does_not_answer_for_half_a_second_costs_every_record_that
         async with EmbeddedCluster(brokers=1, topics={TOPIC: 1}) as kafka:
             stop = asyncio.Event()
             measuring = asyncio.create_task(measure(kafka.bootstrap_servers, stop))
-            await reached(lambda: published_to(kafka) > 0)
+            await until(lambda: published_to(kafka) > 0)
             kafka.pause(1)
             await asyncio.sleep(0.5)
             kafka.resume(1)

@@ -25,6 +25,7 @@ from kclient.protocol.errors import MEMBER_ID_REQUIRED, NONE
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
 from tests.embedded.asker import Asker
+from tests.waiting import until
 
 GROUP = "billing"
 LOOKS = 5_000
@@ -62,15 +63,6 @@ def play(scenario: Scenario, release: str = "4.3", brokers: int = 3, **config: A
             await scenario(World(cluster, asker))
 
     asyncio.run(main())
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until it is true, in real time."""
-    for _ in range(LOOKS):
-        if condition():
-            return
-        await asyncio.sleep(0.001)
-    raise TimeoutError("it has not become true")
 
 
 class World:

@@ -37,8 +37,8 @@ from tests.embedded.grouping import (
     plan,
     play,
     stable,
-    until,
 )
+from tests.waiting import until
 
 
 async def answered(task: asyncio.Task[Any]) -> bool:

@@ -21,7 +21,8 @@ from kclient.protocol.errors import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from tests.embedded.grouping import GROUP, Member, World, blob, gathered, known, plan, play, stable, until
+from tests.embedded.grouping import GROUP, Member, World, blob, gathered, known, plan, play, stable
+from tests.waiting import until
 
 
 async def answered(task: asyncio.Task[Any]) -> bool:

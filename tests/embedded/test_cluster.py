@@ -18,7 +18,7 @@ from kclient.errors import ArgumentError, ConfigError, PortClosedError, UsageErr
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.generated.metadata_request import MetadataRequest
 from tests.embedded.asker import Asker
-from tests.embedded.grouping import until
+from tests.waiting import until
 
 
 def test_it_lives_on_the_callers_loop() -> None:

@@ -9,7 +9,7 @@ import tracemalloc
 from kclient.embedded import EmbeddedCluster
 from kclient.generated.metadata_request import MetadataRequest
 from tests.embedded.asker import Asker
-from tests.embedded.grouping import until
+from tests.waiting import until
 
 CONNECTIONS = 50
 # For a connection that has ended; while it lasts its read-ahead buffer alone has 64 KiB.

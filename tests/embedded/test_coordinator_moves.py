@@ -30,7 +30,8 @@ from kclient.protocol.errors import (
 )
 from kclient.records.writer import build_marker
 from kclient.types import TopicPartition
-from tests.embedded.grouping import GROUP, World, gathered, known, plan, play, stable, until
+from tests.embedded.grouping import GROUP, World, gathered, known, plan, play, stable
+from tests.waiting import until
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 

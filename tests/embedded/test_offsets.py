@@ -25,8 +25,9 @@ from kclient.protocol.errors import (
     UNSTABLE_OFFSET_COMMIT,
 )
 from kclient.types import TopicPartition
-from tests.embedded.grouping import GROUP, World, blob, known, plan, play, stable, until
+from tests.embedded.grouping import GROUP, World, blob, known, plan, play, stable
 from tests.vectors.cases import Case, vectors
+from tests.waiting import until
 
 MINUTE = 60.0
 HOUR = 60 * MINUTE

@@ -30,8 +30,8 @@ from kclient.protocol.headers import request_frame
 from kclient.records.batch import crc32c, read_batches
 from kclient.types import TimestampType
 from tests.embedded.asker import Asker
-from tests.embedded.grouping import until
 from tests.embedded.one_topic import OneTopic, batch, values
+from tests.waiting import until
 
 Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
 

@@ -17,7 +17,8 @@ from kclient.positions.state import AWAIT_VALIDATION, EpochEnd
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import ON_1, P0, P1, batch
 from tests.fetch.fetcher_support import FETCH, Logs, fetching
-from tests.positions.fake_cluster import FakeCluster, run, settle, until
+from tests.positions.fake_cluster import FakeCluster, run, settle
+from tests.waiting import until
 
 OLD_ID, NEW_ID = bytes(range(16)), bytes(range(16, 32))
 EARLIEST: dict[str, Any] = {"auto_offset_reset": "earliest"}

@@ -13,7 +13,8 @@ from kclient.records.writer import NewRecord, build_batch
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
 from tests.fetch.fetch_support import P0, P1, P2, batch
 from tests.fetch.fetcher_support import FETCH, Logs, fetching, move_leader, offsets_asked
-from tests.positions.fake_cluster import FakeCluster, run, settle, until
+from tests.positions.fake_cluster import FakeCluster, run, settle
+from tests.waiting import until
 
 ID = bytes(range(16))
 

@@ -15,7 +15,8 @@ from kclient.generated.fetch_response import FetchResponse, LeaderIdAndEpoch, No
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
 from tests.fetch.fetch_support import ON_1, P0, P1, batch
 from tests.fetch.fetcher_support import FETCH, Logs, fetching, offsets_asked
-from tests.positions.fake_cluster import FakeCluster, run, settle, until
+from tests.positions.fake_cluster import FakeCluster, run, settle
+from tests.waiting import until
 
 
 def one_leader() -> FakeCluster:

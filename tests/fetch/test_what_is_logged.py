@@ -15,7 +15,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import OffsetOutOfRangeError, TopicAuthorizationError
 from kclient.log import MAX_REMEMBERED, THROTTLE_SECONDS, TRACE, ThrottledLogger
 from tests.consumer.mini_broker import FAST
-from tests.consumer.support import reached
+from tests.waiting import until
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -73,7 +73,7 @@ def test_debug_tells_of_data_that_nobody_wants_any_more(lines: Lines) -> None:
         kafka.delay("Fetch", ms=100, times=1)
         await consumer.assign([A0])
         await consumer.poll(0)
-        await reached(lambda: any(one.api == "Fetch" for one in kafka.requests))
+        await until(lambda: any(one.api == "Fetch" for one in kafka.requests))
         await consumer.assign([A1])
         await consumer.poll(0.3)
 

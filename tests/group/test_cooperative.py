@@ -15,8 +15,9 @@ from kclient.group.assignors import COOPERATIVE, EAGER, Assignment
 from kclient.group.subscription_codec import decode_subscription
 from kclient.types import GroupMetadata, TopicPartition
 from tests.group.cooperative_assignor import KeepAndShare
-from tests.scenarios.members import ALL, GroupMember, publishing, shared_out, team, until
+from tests.scenarios.members import ALL, GroupMember, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 FAST = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200}
 HOUR = 3_600_000

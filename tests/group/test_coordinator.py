@@ -15,9 +15,9 @@ from kclient.generated.find_coordinator_response import FindCoordinatorResponse
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.heartbeat_response import HeartbeatResponse
 from kclient.group.coordinator import COORDINATOR_PURPOSE, VersionedRequest
-from tests.consumer.support import reached
 from tests.group.scripted_group import GROUP, coordinating, found, refused, scripted
 from tests.scripted_broker import On, ScriptedBroker
+from tests.waiting import until
 
 ASK = VersionedRequest(HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m-1"))
 
@@ -61,7 +61,7 @@ def test_a_coordinator_that_was_found_is_connected_to_before_anything_is_asked_o
             coordinating(peer) as (cluster, coordinator, *_),
         ):
             node_id = await coordinator.ensure()
-            await reached(lambda: cluster.is_connected(node_id, COORDINATOR_PURPOSE))
+            await until(lambda: cluster.is_connected(node_id, COORDINATOR_PURPOSE))
             assert {seen.name for seen in peer.requests} <= {"MetadataRequest", "FindCoordinatorRequest"}
 
     asyncio.run(run())

@@ -13,8 +13,8 @@ from kclient.group.membership import Identity
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.group.offset_requests import F0, F1, Asking, committing, play, read, stored
 from tests.group.scripted_group import scripted
-from tests.scenarios.support import reached
 from tests.scripted_broker import On, ScriptedBroker
+from tests.waiting import until
 
 STALE, LOADING = 113, 14
 
@@ -71,7 +71,7 @@ def test_the_commit_before_a_revocation_is_built_anew_for_the_next_epoch_and_not
 
     async def scene(asking: Asking) -> None:
         committing = asyncio.create_task(asking.commits.commit_newest(lambda: offsets))
-        await reached(lambda: peer.of("OffsetCommitRequest"))
+        await until(lambda: peer.of("OffsetCommitRequest"))
         await asyncio.sleep(0.2)  # dozens of back-offs: nothing is sent again under the stale epoch
         assert sent(peer) == [(3, "m-1", 5)]
         member.epoch, offsets[F0] = 4, OffsetAndMetadata(7)
@@ -90,7 +90,7 @@ def test_the_commit_before_a_revocation_ends_with_the_membership() -> None:
 
     async def scene(asking: Asking) -> None:
         committing = asyncio.create_task(asking.commits.commit_newest(lambda: {F0: OffsetAndMetadata(5)}))
-        await reached(lambda: peer.of("OffsetCommitRequest"))
+        await until(lambda: peer.of("OffsetCommitRequest"))
         member.epoch = None
         with pytest.raises(CommitFailedError, match="no member"):
             await committing
@@ -107,7 +107,7 @@ def test_another_try_goes_under_the_newest_epoch_if_the_partition_is_still_ours(
 
     async def scene(asking: Asking) -> None:
         committing = asyncio.create_task(asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True))
-        await reached(lambda: peer.of("OffsetCommitRequest"))
+        await until(lambda: peer.of("OffsetCommitRequest"))
         member.epoch = 4
         if not keeps:
             member.owned.remove(F0)
@@ -140,7 +140,7 @@ def test_reading_tells_the_epoch_and_asks_again_under_the_newest() -> None:
 
     async def scene(asking: Asking) -> None:
         reading = asyncio.create_task(asking.committed.fetch([F0]))
-        await reached(lambda: peer.of("OffsetFetchRequest"))
+        await until(lambda: peer.of("OffsetFetchRequest"))
         member.epoch = 4
         assert await reading == {F0: OffsetAndMetadata(7)}
 
@@ -158,7 +158,7 @@ def test_who_has_no_epoch_any_more_is_told_that_reading_failed() -> None:
 
     async def scene(asking: Asking) -> None:
         reading = asyncio.create_task(asking.committed.fetch([F0]))
-        await reached(lambda: peer.of("OffsetFetchRequest"))
+        await until(lambda: peer.of("OffsetFetchRequest"))
         member.epoch = None
         with pytest.raises(BrokerError) as failed:
             await reading

@@ -29,8 +29,8 @@ from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.default_responses import topic_id
 from tests.group.offset_requests import F0, F1, P0, Asking, lookups, play, read
 from tests.group.scripted_group import GROUP, scripted
-from tests.network.support import until
 from tests.scripted_broker import On
+from tests.waiting import until
 
 
 @pytest.mark.spec("S0-19", "S0-22", "S0-31", "S0-32", "B.14.7", "D-21", "D-62")

@@ -15,8 +15,9 @@ from kclient.group.assignors import Assignment, Assignor, Member, Topics
 from kclient.group.subscription_codec import decode_subscription
 from kclient.types import TopicPartition
 from tests.group.cooperative_assignor import KeepAndShare
-from tests.scenarios.members import ALL, GroupMember, shared_out, team, until
+from tests.scenarios.members import ALL, GroupMember, shared_out, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 FAST = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200}
 STRATEGIES: list[Any] = ["range", KeepAndShare()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import attrs
@@ -22,10 +21,3 @@ async def connect(peer: ScriptedBroker, timeout: float = 5.0, **settings: Any) -
     return await open_connection(
         where, attrs.evolve(SETTINGS, **settings), Runtime(), timeout, lambda connection, reason: None
     )
-
-
-async def until(condition: Any, seconds: float = 5.0) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 – anything may make it hold
-            await asyncio.sleep(0.005)

@@ -30,9 +30,9 @@ from kclient.protocol.registry import write_message
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, TopicPartition
 from tests.default_responses import api_versions
-from tests.network.support import until
 from tests.realtime import within
 from tests.scripted_broker import On, ScriptedBroker
+from tests.waiting import until
 
 OK = HeartbeatResponse()
 

@@ -29,9 +29,9 @@ from kclient.network.connect import canonical_servers
 from kclient.network.peer import Peer, parse_server
 from kclient.runtime import Address, Runtime
 from tests.default_responses import api_versions
-from tests.network.support import until
 from tests.realtime import within
 from tests.scripted_broker import On, ScriptedBroker
+from tests.waiting import until
 
 
 @attrs.define

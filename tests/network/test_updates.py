@@ -15,10 +15,10 @@ from kclient.generated.metadata_response import MetadataResponse
 from kclient.network.metadata_updater import metadata_request
 from kclient.types import TopicPartition
 from tests.default_responses import metadata
-from tests.network.support import until
 from tests.network.test_cluster import started
 from tests.realtime import within
 from tests.scripted_broker import On, ScriptedBroker
+from tests.waiting import until
 
 
 def questions(peer: ScriptedBroker) -> list[list[str] | None]:

@@ -146,13 +146,6 @@ async def settle(turns: int = 50) -> None:
         await asyncio.sleep(0)
 
 
-async def until(true: Callable[[], Any], seconds: float = 50.0) -> None:
-    """Wait for a condition, in small steps of virtual time."""
-    async with asyncio.timeout(seconds):
-        while not true():  # noqa: ASYNC110 – the clock is virtual
-            await asyncio.sleep(0.01)
-
-
 def config(**keys: Any) -> Config:
     return Config(bootstrap_servers=("localhost:9092",), **keys)
 

@@ -17,7 +17,7 @@ from kclient.errors import (
 )
 from kclient.positions.state import EARLIEST, LATEST, FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
-from tests.positions.fake_cluster import run, settle, until
+from tests.positions.fake_cluster import run, settle
 from tests.positions.updater_support import (
     AWAIT_VALIDATION,
     EPOCH,
@@ -36,6 +36,7 @@ from tests.positions.updater_support import (
     timestamps,
     updater,
 )
+from tests.waiting import until
 
 
 @pytest.mark.spec("S0-09", "S0-24", "S0-05", "S0-31")

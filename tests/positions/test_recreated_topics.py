@@ -10,8 +10,9 @@ from kclient.errors import OffsetOutOfRangeError
 from kclient.positions.reset_events import OffsetReset
 from kclient.positions.state import FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
-from tests.positions.fake_cluster import FakeCluster, run, settle, until
+from tests.positions.fake_cluster import FakeCluster, run, settle
 from tests.positions.updater_support import EPOCH, LIST, P0, epoch_ends, lists, updater
+from tests.waiting import until
 
 FIRST, SECOND, THIRD = (bytes([n]) * 16 for n in (1, 2, 3))
 READ_UP_TO = OffsetAndMetadata(100, 5)

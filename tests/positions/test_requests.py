@@ -11,7 +11,8 @@ import pytest
 from kclient import AsyncConsumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import TopicAuthorizationError, UsageError, VersionError
-from tests.scenarios.support import T0, T1, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, T1, asked, consumer_of, play, read
+from tests.waiting import until
 
 Scenario = Callable[[EmbeddedCluster], Awaitable[None]]
 NOT_LEADER, TOPIC_AUTHORIZATION_FAILED, FENCED_LEADER_EPOCH = 6, 29, 74
@@ -123,7 +124,7 @@ def test_polls_that_are_over_sooner_leave_one_question_in_flight_and_no_reset() 
 
 async def reached_after_polls(consumer: AsyncConsumer, condition: Callable[[], object]) -> None:
     await consumer.poll(0)
-    await reached(condition)
+    await until(condition)
 
 
 @pytest.mark.spec("S0-12", "D-09")
@@ -135,8 +136,8 @@ def test_a_join_that_ends_too_late_does_not_touch_what_was_assigned_by_hand(answ
             with pytest.raises(UsageError):
                 await consumer.assign([T1])
             await polled_until(consumer, lambda: asked(cluster, "JoinGroup")[1:])
-            await reached(lambda: asked(cluster, "SyncGroup"))
-            await reached(lambda: asked(cluster, "SyncGroup")[0].response or not answered)
+            await until(lambda: asked(cluster, "SyncGroup"))
+            await until(lambda: asked(cluster, "SyncGroup")[0].response or not answered)
             await asyncio.sleep(0.05)
             assert consumer.assignment() == ()
             await consumer.unsubscribe()

@@ -13,7 +13,7 @@ from kclient.errors import (
 )
 from kclient.positions.state import EARLIEST, FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
-from tests.positions.fake_cluster import FakeCluster, run, settle, until
+from tests.positions.fake_cluster import FakeCluster, run, settle
 from tests.positions.test_list_offsets import answer
 from tests.positions.updater_support import (
     AWAIT_RESET,
@@ -27,6 +27,7 @@ from tests.positions.updater_support import (
     lists,
     updater,
 )
+from tests.waiting import until
 
 
 @pytest.mark.spec("S0-08", "S0-45", "D-24")

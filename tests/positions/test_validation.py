@@ -16,7 +16,7 @@ from kclient.positions.reset_events import OffsetReset
 from kclient.positions.state import EpochEnd, FetchPosition
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
-from tests.positions.fake_cluster import FakeCluster, run, settle, until
+from tests.positions.fake_cluster import FakeCluster, run, settle
 from tests.positions.updater_support import (
     AWAIT_VALIDATION,
     EPOCH,
@@ -30,6 +30,7 @@ from tests.positions.updater_support import (
     lists,
     updater,
 )
+from tests.waiting import until
 
 
 async def consumed_under_epoch_3(cluster: FakeCluster, positions: Positions) -> None:

@@ -11,7 +11,7 @@ A record's value is its number; `publishing` writes them for as long as its bloc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -201,13 +201,6 @@ async def publishing(place: Place, every: float = 0.05, partitions: int = 4) -> 
     finally:
         task.cancel()
         await asyncio.wait({task})
-
-
-async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait for something that nobody tells of; time costs nothing here."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 – anything may make it hold
-            await asyncio.sleep(0.01)
 
 
 def numbers(partitions: Iterable[TopicPartition]) -> tuple[int, ...]:

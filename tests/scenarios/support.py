@@ -53,13 +53,6 @@ async def read(consumer: AsyncConsumer, count: int, seconds: float = 10.0) -> li
     return found
 
 
-async def reached(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until something holds that nobody tells of."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 – anything may make it hold
-            await asyncio.sleep(0.005)
-
-
 def asked(cluster: EmbeddedCluster, api: str) -> list[LoggedRequest]:
     """The requests of one API, oldest first."""
     return [one for one in cluster.requests if one.api == api]

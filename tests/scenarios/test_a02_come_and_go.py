@@ -9,8 +9,9 @@ from collections import Counter
 import pytest
 
 from kclient.errors import ListenerError
-from tests.scenarios.members import ALL, GroupMember, all_seen, publishing, shared_out, team, until
+from tests.scenarios.members import ALL, GroupMember, all_seen, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 SESSION = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500}
 EAGER, COOPERATIVE = "range", "cooperative-sticky"

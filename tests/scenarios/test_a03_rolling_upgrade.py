@@ -15,8 +15,9 @@ from kclient.errors import BrokerError
 from kclient.group.assignors import Subscription
 from kclient.group.subscription_codec import decode_subscription
 from kclient.protocol.errors import INCONSISTENT_GROUP_PROTOCOL
-from tests.scenarios.members import GroupMember, Joining, all_seen, publishing, shared_out, team, until
+from tests.scenarios.members import GroupMember, Joining, all_seen, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 TWELVE = range(12)
 RANGE, COOPERATIVE = "range", "cooperative-sticky"

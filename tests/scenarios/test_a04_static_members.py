@@ -9,8 +9,9 @@ import pytest
 
 from kclient.errors import BrokerError
 from kclient.protocol.errors import FENCED_INSTANCE_ID
-from tests.scenarios.members import ALL, GroupMember, Joining, shared_out, team, until
+from tests.scenarios.members import ALL, GroupMember, Joining, shared_out, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 STATIC: dict[str, Any] = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 1_000}
 

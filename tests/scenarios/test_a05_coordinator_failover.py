@@ -16,18 +16,9 @@ import pytest
 
 from kclient.embedded.observer import LoggedRequest
 from kclient.errors import CommitFailedError, KclientError
-from tests.scenarios.members import (
-    ALL,
-    GROUP,
-    GroupMember,
-    Joining,
-    all_seen,
-    publishing,
-    shared_out,
-    team,
-    until,
-)
+from tests.scenarios.members import ALL, GROUP, GroupMember, Joining, all_seen, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 SETTINGS: Final[dict[str, Any]] = {
     "enable_auto_commit": True,

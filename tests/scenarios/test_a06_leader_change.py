@@ -11,7 +11,8 @@ import pytest
 from kclient import AsyncConsumer, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import LogTruncatedError
-from tests.scenarios.support import T0, T1, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, T1, asked, consumer_of, play, read
+from tests.waiting import until
 
 pytestmark = pytest.mark.spec("A-06", "B.9")
 
@@ -102,9 +103,9 @@ def test_nothing_is_delivered_while_the_position_is_checked() -> None:
         cluster.delay("OffsetForLeaderEpoch", ms=1_200)
         cluster.produce("t", ["in flight"], partition=0)
         # Fetched from the old leader, not polled.
-        await reached(lambda: consumer.metrics().value("buffered-bytes") > 0)
+        await until(lambda: consumer.metrics().value("buffered-bytes") > 0)
         cluster.move_leader("t", 0, NEW)
-        await reached(lambda: questions(cluster))
+        await until(lambda: questions(cluster))
         for _ in range(5):
             assert list(await consumer.poll(0.02)) == []
         (record,) = await read(consumer, 1)
@@ -117,10 +118,10 @@ def test_nothing_is_delivered_while_the_position_is_checked() -> None:
 def test_records_fetched_before_a_truncation_was_found_are_not_delivered() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         cluster.produce("t", ["lost"], partition=0)
-        await reached(lambda: consumer.metrics().value("buffered-bytes") > 0)
+        await until(lambda: consumer.metrics().value("buffered-bytes") > 0)
         cluster.truncate("t", 0, 90)
         cluster.produce("t", ["instead"], partition=0)
-        await reached(lambda: questions(cluster))
+        await until(lambda: questions(cluster))
         (record,) = await read(consumer, 1)
         assert (record.offset, record.value) == (90, b"instead")
 
@@ -236,7 +237,7 @@ def test_brokers_whose_epochs_mean_nothing_are_not_asked(release: str, checked: 
 
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         cluster.move_leader("t", 0, NEW)
-        await reached(lambda: asked(cluster, "Metadata"))
+        await until(lambda: asked(cluster, "Metadata"))
         cluster.produce("t", ["new"], partition=0)
         (record,) = await read(consumer, 1)
         assert record.offset == 100

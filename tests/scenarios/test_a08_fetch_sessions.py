@@ -15,7 +15,8 @@ from kclient.embedded.observer import LoggedRequest
 from kclient.errors import OffsetOutOfRangeError
 from kclient.protocol.primitives import ZERO_UUID
 from tests.realtime import within
-from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, asked, consumer_of, play, read
+from tests.waiting import until
 
 pytestmark = pytest.mark.spec("A-08", "B.10.14")
 
@@ -210,7 +211,7 @@ def test_a08_fetch_sessions_without_a_policy_tell_of_the_new_topic_until_the_use
         cluster.produce("t", [b"anew"] * 50, partition=3)
         for _ in range(3):
             with pytest.raises(OffsetOutOfRangeError, match="created again"):
-                await until_told(consumer, TopicPartition("t", 3))
+                await poll_until_error(consumer, TopicPartition("t", 3))
         assert await consumer.position(TopicPartition("t", 3)) == 5
         for tp in ALL:
             consumer.seek(tp, 0)
@@ -219,7 +220,7 @@ def test_a08_fetch_sessions_without_a_policy_tell_of_the_new_topic_until_the_use
     fetching(scenario, auto_offset_reset=None, on_no_offset="earliest", on_out_of_range="error")
 
 
-async def until_told(consumer: AsyncConsumer, tp: TopicPartition) -> None:
+async def poll_until_error(consumer: AsyncConsumer, tp: TopicPartition) -> None:
     """Poll until the error about this partition comes; nothing is delivered meanwhile."""
     async with asyncio.timeout(10):
         while True:
@@ -267,7 +268,7 @@ def test_a08_fetch_sessions_go_on_at_1_behind_the_last_epoch() -> None:
         (ours,) = (node.session for node in consumer._core.fetcher._nodes.values())
         (theirs,) = sessions_of(cluster.state.brokers[1]).open.values()
         consumer.pause(ALL)
-        await reached(lambda: all(one.response is not None for one in fetches(cluster)))
+        await until(lambda: all(one.response is not None for one in fetches(cluster)))
         await asyncio.sleep(0.1)
         ours.epoch = theirs.epoch = 2**31 - 1
         cluster.forget_requests()
@@ -316,7 +317,7 @@ def test_a08_fetch_sessions_never_delay_close_beyond_its_timeout(how: str) -> No
             await consumer.assign(ALL)
             cluster.produce("t", [b"one"], partition=0)
             await read(consumer, 1)
-            await reached(lambda: fetches(cluster)[-1].request.session_epoch > 0)
+            await until(lambda: fetches(cluster)[-1].request.session_epoch > 0)
             if how == "stands still":
                 cluster.pause(1)
             with within(0.9):
@@ -334,7 +335,7 @@ def test_a08_a_broker_that_knows_no_sessions_holds_up_no_close() -> None:
             await consumer.assign(ALL)
             cluster.produce("t", [b"one"], partition=0)
             await read(consumer, 1)
-            await reached(lambda: fetches(cluster)[-1].response is None)
+            await until(lambda: fetches(cluster)[-1].response is None)
             with within(2.0):
                 await consumer.close()
 

@@ -12,7 +12,8 @@ from kclient.embedded.log import StoredBatch
 from kclient.errors import BrokerError
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.records.support import golden_cases
-from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, asked, consumer_of, play, read
+from tests.waiting import until
 
 CASES = [case for case in golden_cases() if all(batch["valid"] for batch in case["batches"])]
 TIMESTAMP_TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
@@ -75,7 +76,7 @@ def test_a10_what_java_wrote_is_read_as_java_reads_it(release: str) -> None:
                 while [await consumer.position(tp) for tp in partitions] != ends:
                     for record in await consumer.poll(5.0):
                         found[record.partition].append(as_we_read(record))
-                await reached(lambda: next_fetches(cluster) == dict(enumerate(ends)))
+                await until(lambda: next_fetches(cluster) == dict(enumerate(ends)))
             for number, case in enumerate(CASES):
                 assert found[number] == as_java_reads(case), case["case"]
 

@@ -77,7 +77,7 @@ def poisoned(scenario: Callable[[EmbeddedCluster], Awaitable[None]]) -> None:
     play(run)
 
 
-async def until(
+async def poll_until_error(
     consumer: AsyncConsumer, kind: type[KclientError], found: list[Record[Any, Any]]
 ) -> KclientError:
     """Poll until an error of this kind is raised; what comes before it goes to `found`."""
@@ -121,7 +121,7 @@ def test_a_deserializer_that_recovers_gets_the_same_record() -> None:
         async with consumer_of(cluster, value_deserializer=picky) as consumer:
             await consumer.assign([T0])
             found: list[Record[Any, Any]] = []
-            await until(consumer, DecodeError, found)
+            await poll_until_error(consumer, DecodeError, found)
             fetches = len(asked(cluster, "Fetch"))
             picky.healed = True
             found += await consumer.poll(5)
@@ -137,7 +137,7 @@ def test_a_seek_behind_it_goes_on_with_nothing_twice_and_nothing_skipped() -> No
         async with consumer_of(cluster, value_deserializer=Picky()) as consumer:
             await consumer.assign([T0])
             found: list[Record[Any, Any]] = []
-            error = await until(consumer, DecodeError, found)
+            error = await poll_until_error(consumer, DecodeError, found)
             assert isinstance(error, DecodeError)
             assert f"seek to offset {error.offset + 1}" in error.text
             consumer.seek(T0, error.offset + 1)
@@ -194,7 +194,7 @@ def test_a_codec_that_nobody_knows_is_told_in_the_same_way() -> None:
         async with consumer_of(cluster, check_crcs=False) as consumer:
             await consumer.assign([T1, T2])
             found: list[Record[Any, Any]] = []
-            error = await until(consumer, UnsupportedFormatError, found)
+            error = await poll_until_error(consumer, UnsupportedFormatError, found)
             assert isinstance(error, UnsupportedFormatError)
             assert (error.topic, error.partition, error.base_offset, error.next_offset) == ("t", 1, 3, 6)
             assert "seek to offset 6" in error.text

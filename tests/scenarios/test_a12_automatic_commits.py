@@ -13,9 +13,10 @@ from kclient import AsyncConsumer
 from kclient.embedded.observer import LoggedRequest
 from kclient.errors import BrokerError, ConfigError
 from kclient.protocol.errors import INVALID_GROUP_ID
-from tests.scenarios.members import ALL, GROUP, GroupMember, publishing, shared_out, team, until
+from tests.scenarios.members import ALL, GROUP, GroupMember, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0
+from tests.waiting import until
 
 INTERVAL = 5.0
 AUTOMATIC: dict[str, Any] = {

@@ -10,9 +10,10 @@ import pytest
 
 from kclient import AsyncConsumer, OffsetAndMetadata
 from kclient.errors import ArgumentError, BrokerError, CommitFailedError, DeadlineError, KclientError
-from tests.scenarios.members import GROUP, until
+from tests.scenarios.members import GROUP
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0
+from tests.waiting import until
 
 AT_3 = {T0: OffsetAndMetadata(3)}
 

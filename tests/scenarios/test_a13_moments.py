@@ -25,7 +25,8 @@ from kclient.errors import (
     WakeupError,
 )
 from kclient.records.records import Record
-from tests.scenarios.support import SETTINGS, T0, T1, asked, consumer_of, play, reached, read
+from tests.scenarios.support import SETTINGS, T0, T1, asked, consumer_of, play, read
+from tests.waiting import until
 
 TEN = list(range(10))
 
@@ -94,7 +95,7 @@ def test_a_wakeup_ends_each_wait_once_and_what_is_in_flight_goes_on(api: str) ->
         came = held_back(cluster, api)
         async with consumer_of(cluster, "t", group_id="g") as consumer:
             poll = asyncio.create_task(consumer.poll(20))
-            await reached(came)
+            await until(came)
             consumer.wakeup()
             async with asyncio.timeout(0.45):
                 with pytest.raises(WakeupError):
@@ -112,7 +113,7 @@ def test_a_cancelled_poll_leaves_a_consumer_that_goes_on(api: str) -> None:
         came = held_back(cluster, api)
         async with consumer_of(cluster, "t", group_id="g") as consumer:
             poll = asyncio.create_task(consumer.poll(20))
-            await reached(came)
+            await until(came)
             poll.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await poll
@@ -163,7 +164,7 @@ async def in_flight(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> list[R
     came = held_back(cluster, "Fetch")
     await consumer.assign([T0, T1])
     await consumer.poll(0)
-    await reached(came)
+    await until(came)
     return []
 
 

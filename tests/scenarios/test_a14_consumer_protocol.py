@@ -10,17 +10,9 @@ import pytest
 from kclient import SubscriptionPattern, TopicPartition
 from kclient.errors import BrokerError, KclientError, ListenerError
 from kclient.protocol.errors import INVALID_REGULAR_EXPRESSION, UNRELEASED_INSTANCE_ID
-from tests.scenarios.members import (
-    ALL,
-    GROUP,
-    GroupMember,
-    all_seen,
-    publishing,
-    shared_out,
-    team,
-    until,
-)
+from tests.scenarios.members import ALL, GROUP, GroupMember, all_seen, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
+from tests.waiting import until
 
 NEW: dict[str, Any] = {"group_protocol": "consumer", "enable_auto_commit": True}
 QUICK = {"group.consumer.heartbeat.interval.ms": 500}

@@ -11,7 +11,8 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.connection import ServerConnection
 from kclient.errors import CorruptDataError, InvalidFrameError
-from tests.scenarios.support import T0, asked, consumer_of, play, reached, read
+from tests.scenarios.support import T0, asked, consumer_of, play, read
+from tests.waiting import until
 
 
 def announcing(size: int) -> Any:
@@ -67,7 +68,7 @@ def test_a16_an_impossible_frame_ends_the_connection_and_costs_nothing_else(
                 assert tracemalloc.get_traced_memory()[1] < 8_000_000
             finally:
                 tracemalloc.stop()
-            await reached(lambda: hit not in cluster.state.brokers[1].connections)
+            await until(lambda: hit not in cluster.state.brokers[1].connections)
             fetches = [one.connection for one in asked(cluster, "Fetch")]
             assert fetches[0] == hit.number
             assert fetches[-1] != hit.number

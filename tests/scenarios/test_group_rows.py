@@ -12,9 +12,10 @@ import pytest
 from kclient import OffsetAndMetadata, TopicPartition
 from kclient.errors import KclientError
 from kclient.group.subscription_codec import decode_subscription
-from tests.scenarios.members import ALL, GROUP, GroupMember, publishing, shared_out, team, until
+from tests.scenarios.members import ALL, GROUP, GroupMember, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, T1
+from tests.waiting import until
 
 AUTOMATIC: dict[str, Any] = {
     "group_id": GROUP,

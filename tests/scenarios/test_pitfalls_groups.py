@@ -14,9 +14,10 @@ from kclient import Consumer, OffsetAndMetadata, RebalanceListener, TopicPartiti
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CommitFailedError
 from kclient.group.subscription_codec import decode_subscription
-from tests.scenarios.members import ALL, GROUP, GroupMember, numbers, publishing, shared_out, team, until
+from tests.scenarios.members import ALL, GROUP, GroupMember, numbers, publishing, shared_out, team
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0
+from tests.waiting import until
 
 COOPERATIVE = {"partition_assignment_strategy": ["cooperative-sticky"]}
 QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000}

@@ -23,7 +23,7 @@ from kclient.spark.ingest.setting_values import Location
 from kclient.spark.ingest.settings import IngestSettings, Writer
 from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.sink import manifest, spark_metadata
-from kclient.spark.sink.atomic_files import is_directory, read_optional, write_atomically
+from kclient.spark.sink.atomic_files import is_directory, read_json, write_atomically
 from kclient.spark.sink.manifest import Manifest, batch_name
 from kclient.text import format_count
 
@@ -191,15 +191,12 @@ def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
 
 def _owner(sink: Location) -> str | None:
     path = Path(sink.where) / OWN / "job.json"
-    try:
-        kept = read_optional(path)
-        return None if kept is None else str(json.loads(kept)["job"])
-    except (KeyError, TypeError, ValueError) as exc:
-        raise SinkError(
-            f"{path}, which names the job of the batches, cannot be understood: {exc!r}. Restore it from a copy, or "
-            "begin a new job with a sink of its own.",
-            path=str(path),
-        ) from exc
+    return read_json(
+        path,
+        lambda content: str(content["job"]),
+        f"{path}, which names the job of the batches,",
+        "Restore it from a copy, or begin a new job with a sink of its own.",
+    )
 
 
 def _other_job(sink: Location, batches: int) -> SinkError:

@@ -24,11 +24,11 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
-from kclient.errors import ArgumentError, SinkError
+from kclient.errors import ArgumentError
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.offsets_history.rows import Row
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink.atomic_files import read_optional, sink_errors, write_atomically
+from kclient.spark.sink.atomic_files import read_json, sink_errors, write_atomically
 from kclient.spark.sink.parquet import ParquetFile
 from kclient.types import TopicPartition
 
@@ -75,15 +75,9 @@ class HistoryStore:
     def state(self) -> HistoryState | None:
         """Return its state, None for a new history."""
         path = self.path / STATE
-        try:
-            text = read_optional(path)
-            return None if text is None else _state(json.loads(text))
-        except (ValueError, KeyError, TypeError) as exc:
-            raise SinkError(
-                f"The file {path} cannot be understood: {exc}. It was damaged, or another program wrote it. "
-                "Restore it from a copy, or begin a new history in another directory.",
-                path=str(path),
-            ) from exc
+        damaged = "It was damaged, or another program wrote it."
+        restore = "Restore it from a copy, or begin a new history in another directory."
+        return read_json(path, _state, f"The file {path}", f"{damaged} {restore}")
 
     def keep(self, state: HistoryState) -> None:
         """Move on."""

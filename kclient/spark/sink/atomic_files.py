@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
+
+T = TypeVar("T")
 
 TEMPORARY: Final = ".tmp"
 TRIES: Final = 20
@@ -95,6 +98,18 @@ def read_optional(path: Path) -> str | None:
         raise
 
 
+def read_json(path: Path, parse: Callable[[Any], T], what: str, next_step: str) -> T | None:
+    """Return what `parse` makes of a JSON file, None if the file does not exist.
+
+    Raises SinkError if it cannot be read or parsed: `what` names the file in the text, `next_step` is its advice.
+    """
+    try:
+        text = read_optional(path)
+        return None if text is None else parse(json.loads(text))
+    except (KeyError, TypeError, ValueError) as exc:
+        raise SinkError(f"{what} cannot be understood: {exc!r}. {next_step}", path=str(path)) from exc
+
+
 def list_names(directory: Path) -> list[str]:
     """Return the names in a directory, none if it does not exist. Raises SinkError if it cannot be read."""
     with reading(directory):
@@ -154,16 +169,25 @@ def locked(path: Path, owner: str) -> Iterator[int]:
     Gives the lock's descriptor: a process that inherits it holds the directory, too. Raises SinkError while another
     process holds it. Workers of a process that was killed get a moment to end.
     """
+    in_use = SinkError(
+        f"{path} is in use: another process works there. {owner} needs it alone, or rows would be lost or "
+        "counted twice. Wait until the other one has ended, or stop it.",
+        path=str(path),
+    )
     with sink_errors(path):
         make_directory(path)
-        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    with _locked_file(path / ".lock", os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, in_use) as descriptor:
+        yield descriptor
+
+
+@contextmanager
+def _locked_file(path: Path, flags: int, kind: int, in_use: SinkError) -> Iterator[int]:
+    """Open a file and lock it (LOCK_EX or LOCK_SH). Raise `in_use` if another process keeps the lock."""
+    with sink_errors(path):
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
-        if not wait_for_lock(descriptor, path, fcntl.LOCK_EX):
-            raise SinkError(
-                f"{path} is in use: another process works there. {owner} needs it alone, or rows would be lost or "
-                "counted twice. Wait until the other one has ended, or stop it.",
-                path=str(path),
-            )
+        if not wait_for_lock(descriptor, path, kind):
+            raise in_use
         yield descriptor
     finally:
         os.close(descriptor)
@@ -213,37 +237,28 @@ def current_run(directories: Sequence[Path], token: str) -> Iterator[None]:
 
 def _write_token(directory: Path, token: str) -> None:
     path = directory / RUN_FILE
+    in_use = SinkError(
+        f"{directory} is in use: a task of an earlier run is giving its files their names and does not get "
+        "on. It may be stopped, or its disk hangs. Wait until it has ended, or end it, and start again.",
+        path=str(directory),
+    )
     with sink_errors(path):
         make_directory(directory)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    try:
-        if not wait_for_lock(descriptor, path, fcntl.LOCK_EX):
-            raise SinkError(
-                f"{directory} is in use: a task of an earlier run is giving its files their names and does not get "
-                "on. It may be stopped, or its disk hangs. Wait until it has ended, or end it, and start again.",
-                path=str(directory),
-            )
-        with sink_errors(path):
-            # In place, because tasks hold locks on this very file. A crash leaves a token that belongs to no run.
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, token.encode())
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with _locked_file(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, in_use) as descriptor, sink_errors(path):
+        # In place, because tasks hold locks on this very file. A crash leaves a token that belongs to no run.
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, token.encode())
+        os.fsync(descriptor)
 
 
 @contextmanager
 def _token_held(directory: Path, token: str) -> Iterator[None]:
-    path = directory / RUN_FILE
-    with sink_errors(path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        if not wait_for_lock(descriptor, path, fcntl.LOCK_SH) or os.read(descriptor, 64) != token.encode():
-            raise SinkError(
-                f"A newer run owns {directory}: this task belongs to a run that was killed. Its files were discarded, "
-                "and the newer run writes the same records. There is nothing to do.",
-                path=str(directory),
-            )
+    newer_run = SinkError(
+        f"A newer run owns {directory}: this task belongs to a run that was killed. Its files were discarded, "
+        "and the newer run writes the same records. There is nothing to do.",
+        path=str(directory),
+    )
+    with _locked_file(directory / RUN_FILE, os.O_RDONLY, fcntl.LOCK_SH, newer_run) as descriptor:
+        if os.read(descriptor, 64) != token.encode():
+            raise newer_run
         yield
-    finally:
-        os.close(descriptor)

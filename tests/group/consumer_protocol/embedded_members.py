@@ -10,8 +10,10 @@ import attrs
 
 from kclient import AsyncConsumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
+from kclient.errors import KclientError
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.group.consumer_protocol.member import ConsumerMembership
+from kclient.group.consumer_protocol.state import ConsumerMemberState
 from tests.scenarios.support import SETTINGS, play
 
 GROUP = "g"
@@ -108,3 +110,19 @@ def heartbeats(cluster: EmbeddedCluster, consumer: AsyncConsumer | None = None) 
         return ours
     member_id = consumer._core.group.protocol.member_id
     return [one for one in ours if one.member_id == member_id]
+
+
+async def quiet(consumer: AsyncConsumer) -> None:
+    """Wait until the member is stable and has its four partitions."""
+    await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
+    await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)
+
+
+async def raised_by_poll(consumer: AsyncConsumer) -> KclientError:
+    """The error that the next polls raise."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await consumer.poll(0.02)
+            except KclientError as exc:
+                return exc

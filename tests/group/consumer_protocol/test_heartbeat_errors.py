@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from kclient import AsyncConsumer, KclientError, OffsetAndMetadata, TopicPartition
+from kclient import KclientError, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import (
     BrokerError,
@@ -26,28 +26,14 @@ from tests.group.consumer_protocol.embedded_members import (
     numbers,
     on_a_cluster,
     polled_until,
+    quiet,
+    raised_by_poll,
 )
-from tests.scenarios.support import reached
+from tests.waiting import until
 
 API = "ConsumerGroupHeartbeat"
 ALL = (0, 1, 2, 3)
 OFFSETS = {TopicPartition("t", 0): OffsetAndMetadata(0)}
-
-
-async def quiet(consumer: AsyncConsumer) -> None:
-    """Wait until the member is stable and has nothing more to tell."""
-    await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-    await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)
-
-
-async def raised_by_poll(consumer: AsyncConsumer) -> KclientError:
-    """The error that the next polls raise."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                await consumer.poll(0.02)
-            except KclientError as exc:
-                return exc
 
 
 # --- refusals
@@ -62,7 +48,7 @@ def test_a_fenced_member_loses_everything_and_joins_anew_under_its_old_id(code: 
             await quiet(consumer)
             cluster.forget_requests()
             cluster.fail(API, code)
-            await reached(lambda: membership(consumer).state is ConsumerMemberState.FENCED)
+            await until(lambda: membership(consumer).state is ConsumerMemberState.FENCED)
             assert consumer.group_metadata().generation_id == -1
             with pytest.raises(CommitFailedError) as caught:
                 await consumer.commit(OFFSETS)
@@ -162,7 +148,7 @@ def test_a_right_that_stays_away_is_logged_once_in_a_while(caplog: pytest.LogCap
             await quiet(consumer)
             cluster.fail(API, "TOPIC_AUTHORIZATION_FAILED", times=None)
             seen = len(heartbeats(cluster))
-            await reached(lambda: len(heartbeats(cluster)) > seen + 4)
+            await until(lambda: len(heartbeats(cluster)) > seen + 4)
             cluster.lift()
             assert isinstance(await raised_by_poll(consumer), TopicAuthorizationError)
 
@@ -223,7 +209,7 @@ def test_the_answer_to_an_earlier_heartbeat_changes_nothing_for_who_has_left() -
             left = membership(consumer)
             cluster.forget_requests()
             cluster.delay(API, ms=300, times=1)
-            await reached(lambda: heartbeats(cluster))
+            await until(lambda: heartbeats(cluster))
             assert left.generation.generation_id > 0
             await consumer.unsubscribe()
             assert [beat.member_epoch for beat in heartbeats(cluster)][1:] == [-1]
@@ -270,7 +256,7 @@ def test_who_polls_too_late_leaves_and_joins_anew_with_the_next_poll(
         async with member(cluster, "t", listener=diary, **settings) as consumer:
             await quiet(consumer)
             cluster.forget_requests()
-            await reached(lambda: membership(consumer).state is ConsumerMemberState.STALE)
+            await until(lambda: membership(consumer).state is ConsumerMemberState.STALE)
             await asyncio.sleep(0.15)
             sent = heartbeats(cluster)
             assert (sent[-1].member_epoch, sent[-1].instance_id) == (epoch, instance_id)
@@ -294,7 +280,7 @@ def test_who_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -> None:
                 await polled_until(lambda: membership(slow).state is ConsumerMemberState.RECONCILING, quick)
                 cluster.clock.advance(21)
                 await polled_until(lambda: numbers(quick) == set(ALL), quick)
-                await reached(
+                await until(
                     lambda: membership(slow).state is ConsumerMemberState.FENCED
                 )  # its heartbeat was told
                 await polled_until(lambda: len(numbers(slow)) == 2, slow, quick)
@@ -347,7 +333,7 @@ def test_who_leaves_before_its_join_was_answered_sends_nothing_that_is_no_join_a
             await polled_until(lambda: heartbeats(cluster), consumer)
             await membership(consumer).prepare_leaving()
             seen = len(heartbeats(cluster))
-            await reached(lambda: len(heartbeats(cluster)) > seen)
+            await until(lambda: len(heartbeats(cluster)) > seen)
             assert heartbeats(cluster)[-1].subscribed_topic_names == ["t"]
         assert {beat.member_epoch for beat in heartbeats(cluster)} == {0, -1}
 
@@ -365,11 +351,11 @@ def test_who_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() -> None:
         diary = Diary(meanwhile=meanwhile)
         async with member(cluster, "t", listener=diary) as consumer:
             polling = asyncio.create_task(consumer.poll(10))
-            await reached(lambda: diary.told)
+            await until(lambda: diary.told)
             leaving = asyncio.create_task(consumer.unsubscribe())
-            await reached(lambda: membership(consumer).state is ConsumerMemberState.PREPARE_LEAVING)
+            await until(lambda: membership(consumer).state is ConsumerMemberState.PREPARE_LEAVING)
             cluster.fail(API, "FENCED_MEMBER_EPOCH")
-            await reached(lambda: membership(consumer).state is ConsumerMemberState.FENCED)
+            await until(lambda: membership(consumer).state is ConsumerMemberState.FENCED)
             go_on.set()
             await leaving
             polling.cancel()

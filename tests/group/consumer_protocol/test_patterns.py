@@ -6,38 +6,21 @@ import asyncio
 
 import pytest
 
-from kclient import AsyncConsumer, KclientError, SubscriptionPattern
+from kclient import SubscriptionPattern
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import (
     BrokerError,
     UsageError,
 )
-from kclient.group.consumer_protocol.state import ConsumerMemberState
 from tests.group.consumer_protocol.embedded_members import (
     heartbeats,
     member,
-    membership,
     numbers,
     on_a_cluster,
     polled_until,
+    quiet,
+    raised_by_poll,
 )
-
-
-async def quiet(consumer: AsyncConsumer) -> None:
-    """Wait until the member is stable and has nothing more to tell."""
-    await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
-    await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)
-
-
-async def raised_by_poll(consumer: AsyncConsumer) -> KclientError:
-    """The error that the next polls raise."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                await consumer.poll(0.02)
-            except KclientError as exc:
-                return exc
-
 
 # --- patterns, and brokers that are too old
 

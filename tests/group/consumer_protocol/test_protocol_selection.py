@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from kclient import AsyncConsumer, KclientError, OffsetAndMetadata, TopicPartition
+from kclient import OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import (
     VersionError,
@@ -20,20 +19,11 @@ from tests.group.consumer_protocol.embedded_members import (
     numbers,
     on_a_cluster,
     polled_until,
+    raised_by_poll,
 )
 
 API = "ConsumerGroupHeartbeat"
 OFFSETS = {TopicPartition("t", 0): OffsetAndMetadata(0)}
-
-
-async def raised_by_poll(consumer: AsyncConsumer) -> KclientError:
-    """The error that the next polls raise."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                await consumer.poll(0.02)
-            except KclientError as exc:
-                return exc
 
 
 @pytest.mark.spec("A-14", "B.17.4")

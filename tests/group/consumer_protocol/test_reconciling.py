@@ -21,7 +21,7 @@ from tests.group.consumer_protocol.embedded_members import (
     polled_until,
 )
 from tests.realtime import within
-from tests.scenarios.support import reached
+from tests.waiting import until
 
 ALL = (0, 1, 2, 3)
 
@@ -105,7 +105,7 @@ def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and
             with pytest.raises(ListenerError, match="on_partitions_assigned raised ValueError"):
                 await polled_until(lambda: False, one)
             seen = len(heartbeats(cluster))
-            await reached(lambda: len(heartbeats(cluster)) > seen + 1)
+            await until(lambda: len(heartbeats(cluster)) > seen + 1)
             assert membership(one).state is ConsumerMemberState.RECONCILING
             assert not [beat for beat in heartbeats(cluster) if beat.topic_partitions]
             await polled_until(lambda: membership(one).state is ConsumerMemberState.STABLE, one)
@@ -157,7 +157,7 @@ def test_a_target_that_changes_before_a_poll_came_is_all_that_is_taken_over() ->
         async with member(cluster, "t", listener=diary) as one, member(cluster, "t") as two:
             await one._core.lifecycle.start()
             await one.poll(0)  # joins, and takes nothing over
-            await reached(lambda: membership(one).state is ConsumerMemberState.RECONCILING)
+            await until(lambda: membership(one).state is ConsumerMemberState.RECONCILING)
             assert len(membership(one)._assignments.target) == 1
             first = membership(one)._assignments.local_epoch
             await polled_until(lambda: membership(one)._assignments.local_epoch > first, two)
@@ -179,7 +179,7 @@ def test_another_member_that_leaves_while_a_listener_gives_up_for_it_gives_all_o
                 left.set()
                 seen = len(heartbeats(cluster, one))
                 await two.close()
-                await reached(lambda: len(heartbeats(cluster, one)) >= seen + 2)
+                await until(lambda: len(heartbeats(cluster, one)) >= seen + 2)
 
         diary = Diary(meanwhile=two_leaves)
         async with member(cluster, "t", listener=diary) as one:
@@ -305,6 +305,6 @@ def test_closing_while_the_join_is_not_answered_is_followed_by_leaving() -> None
         await polled_until(lambda: heartbeats(cluster), consumer)
         await consumer.close()
         assert [beat.member_epoch for beat in heartbeats(cluster)] == [0, -1]
-        await reached(lambda: not cluster.state.brokers[1].groups.groups["g"].members)
+        await until(lambda: not cluster.state.brokers[1].groups.groups["g"].members)
 
     on_a_cluster(scene)
