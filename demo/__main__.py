@@ -26,7 +26,7 @@ from demo.terminal import Terminal
 from kclient.cli.doctor import findings
 from kclient.errors import KclientError
 from localkafka import LocalKafkaError
-from localkafka.held import SIGNALS
+from localkafka.processes import SIGNALS
 from localkafka.releases import RELEASES
 
 NEEDED: Final = ("pyspark", "pyarrow", "java")

@@ -16,13 +16,12 @@ from typing import Any, Final
 
 import attrs
 
-from demo.chronicle import Chronicle
+from demo.measures import ConsumedOffsets, Stall
 from demo.processes import Child
+from demo.recorder import Recorder
 from demo.recording import KILLED, MOVED
-from demo.stalls import Stall
-from demo.tally import Tally
 from demo.terminal import bar
-from localkafka.held import signals_held
+from localkafka.processes import deferred_signals
 
 DEADLINE_SECONDS: Final = 240.0
 MAX_POLL_RECORDS: Final = 1000
@@ -61,15 +60,15 @@ class Group:
     """Runs the members until every published record was consumed and committed."""
 
     def __init__(
-        self, servers: str, topic: str, group: str, published: Sequence[int], chronicle: Chronicle, logs: Path
+        self, servers: str, topic: str, group: str, published: Sequence[int], recorder: Recorder, logs: Path
     ) -> None:
         self._arguments = ["--bootstrap-servers", servers, "--topic", topic, "--group", group]
         self._arguments += ["--max-poll-records", str(poll_records(published))]
         self._published = published
         self._total = sum(published)
-        self._chronicle = chronicle
+        self._chronicle = recorder
         self._logs = logs
-        self._tally = Tally(len(published))
+        self._consumed = ConsumedOffsets(len(published))
         self._committed = dict.fromkeys(range(len(published)), 0)
         self._members: list[Member] = []
         self._reading = False
@@ -88,7 +87,7 @@ class Group:
         with ExitStack() as stack, selectors.DefaultSelector() as selector:
             for name in ("A", "B"):
                 log = self._logs / f"member-{name}.log"
-                with signals_held():
+                with deferred_signals():
                     child = stack.enter_context(Child("demo.member", self._arguments, log))
                 member = Member(name, child)
                 self._members.append(member)
@@ -103,7 +102,7 @@ class Group:
                 if member.alive:
                     self._own(member, [])
                     self._chronicle.finish(member.lane)
-        return Outcome(self._tally.total, self._tally.repeated, self._orphans)
+        return Outcome(self._consumed.total, self._consumed.repeated, self._orphans)
 
     def _follow(
         self,
@@ -117,14 +116,14 @@ class Group:
                 if not self._listen(key.data):
                     selector.unregister(key.fileobj)
             self._start_when_all_own()
-            if not self._broker_killed and 5 * self._tally.total >= self._total:
+            if not self._broker_killed and 5 * self._consumed.total >= self._total:
                 self._broker_killed = True
                 at = self._chronicle.terminal.elapsed()
                 kill_broker()
                 names: set[int | str] = {member.name for member in self._members if member.alive}
                 meaning = "from SIGKILL until every member that lived on had committed again, to the new coordinator"
                 self._stalls.append(Stall("The broker killed", at, meaning, names, set(names)))
-            if self._killed is None and 2 * self._tally.total >= self._total:
+            if self._killed is None and 2 * self._consumed.total >= self._total:
                 self._kill_one()
             self._show(beside())
             if time.monotonic() > deadline:
@@ -158,7 +157,7 @@ class Group:
             if member.alive:
                 self._own(member, event.get("assigned", member.assigned))
             for partition, start, end in event.get("consumed", ()):
-                self._tally.add(partition, start, end)
+                self._consumed.add(partition, start, end)
             for partition, offset in event.get("committed", {}).items():
                 self._committed[int(partition)] = offset
         return True
@@ -206,14 +205,14 @@ class Group:
         self._let_read(self._published)
 
     def _lag(self, partition: int) -> int:
-        return self._published[partition] - self._tally.distinct(partition)
+        return self._published[partition] - self._consumed.distinct(partition)
 
     def _show(self, below: Sequence[str], now: bool = False) -> None:
-        done, lag = self._tally.total, self._total - sum(self._committed.values())
+        done, lag = self._consumed.total, self._total - sum(self._committed.values())
         lines = [f"          consumed    {bar(done, self._total)} {done:>8,}  lag {lag:>8,}"]
         for partition, end in enumerate(self._published):
             owner = next((m.name for m in self._members if m.alive and partition in m.assigned), "–")
-            consumed = self._tally.distinct(partition)
+            consumed = self._consumed.distinct(partition)
             lag = end - self._committed[partition]
             lines.append(
                 f"          flights-{partition} {owner} {bar(consumed, end)} {consumed:>8,}  lag {lag:>8,}"

@@ -26,7 +26,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from demo.tally import ranges
+from demo.measures import ranges
 from kclient import Consumer, TopicPartition
 from kclient.errors import CommitFailedError
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from demo.chronicle import Chronicle
 from demo.job import Job
 from demo.processes import Child, Tail, members
+from demo.recorder import Recorder
 from demo.recording import DONE, KILLED, STARTED, Batch
 from demo.terminal import bar
 from kclient.spark.sink import manifest
-from localkafka.held import signals_held
+from localkafka.processes import deferred_signals
 
 DEADLINE_SECONDS: Final = 400.0
 LAG_SECONDS: Final = 15.0
@@ -30,10 +30,10 @@ MEASURED: Final = ("rows", "bytes", "files", "fetch_ms", "decode_ms", "write_ms"
 class Pipeline:
     """Runs the job, and once more after it was killed; `tick` is called now and then while other things happen."""
 
-    def __init__(self, job: Job, chronicle: Chronicle) -> None:
+    def __init__(self, job: Job, recorder: Recorder) -> None:
         self.rows = 0
         self._job = job
-        self._chronicle = chronicle
+        self._chronicle = recorder
         self._run = 0
         self._child: Child | None = None
         self._lines = Tail(job.out / "ingest-1.jsonl")
@@ -93,7 +93,7 @@ class Pipeline:
         metrics.unlink(missing_ok=True)
         self._lines = Tail(metrics)
         arguments = self._job.arguments(metrics)
-        with signals_held():
+        with deferred_signals():
             self._child = Child("kclient", arguments, self._job.out / f"ingest-{self._run}.log", talks=False)
         self._chronicle.begin(LANE, "starts")
         if self._run > 1:

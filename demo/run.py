@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 from demo import report
-from demo.asking import Answer, Question
 from demo.brokers import BROKERS, Brokers, brokers
-from demo.chronicle import Chronicle
 from demo.flights import flights, require_data
 from demo.group import Group, Outcome
 from demo.job import SCHEMA_FILE, SPARK, Job
-from demo.machine import machine
 from demo.pipeline import Pipeline
 from demo.probe import TOPIC as PROBES
 from demo.probe import Probe
 from demo.publish import publish
+from demo.query_process import QueryProcess, QueryResult
+from demo.recorder import Recorder
 from demo.recording import DONE, KILLED, Command, Count, Numbers, Place, Recording
 from demo.sampling import LagSampler
 from demo.terminal import Terminal, bar, carriers_table, numbers_table
 from kclient.spark.sink import manifest
-from localkafka.held import signals_held
+from localkafka.processes import deferred_signals
 
 TOPIC: Final = "flights"
 GROUP: Final = "delays"
@@ -45,9 +48,9 @@ def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: st
     _clear(out)
     terminal.say(f"starting {f'Apache Kafka {kafka}' if kafka else 'brokers'}")
     with brokers(kafka) as cluster:
-        chronicle = Chronicle(_recording(cluster, engine), terminal)
-        numbers = _work(cluster, count, out, chronicle)
-    recording = chronicle.recording
+        recorder = Recorder(_recording(cluster, engine), terminal)
+        numbers = _work(cluster, count, out, recorder)
+    recording = recorder.recording
     recording.numbers, recording.seconds = numbers, terminal.elapsed()
     recording.save(out / "run.json")
     report.write(recording, out / "report.html")
@@ -58,34 +61,34 @@ def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: st
     return 0 if numbers.agree else 1
 
 
-def _work(cluster: Brokers, count: int, out: Path, chronicle: Chronicle) -> Numbers:
+def _work(cluster: Brokers, count: int, out: Path, recorder: Recorder) -> Numbers:
     """Publish, consume, land, ask; Spark starts beside the publisher, and the SQL session beside the ingest."""
-    terminal, servers = chronicle.terminal, cluster.servers
+    terminal, servers = recorder.terminal, cluster.servers
     cluster.create(TOPIC, PARTITIONS)
     for node in range(1, BROKERS + 1):
-        chronicle.begin(f"broker {node}", "serves")
-    job = Job(servers, TOPIC, PIPELINE, out, count, chronicle.recording.engine)
+        recorder.begin(f"broker {node}", "serves")
+    job = Job(servers, TOPIC, PIPELINE, out, count, recorder.recording.engine)
     with ExitStack() as stack:
         sampler = LagSampler(servers, TOPIC, PARTITIONS, (GROUP, PIPELINE), terminal.elapsed)
-        chronicle.recording.lags = stack.enter_context(sampler).samples
+        recorder.recording.lags = stack.enter_context(sampler).samples
         starts = "starts Spark" if job.engine == SPARK else "starts, without Spark"
         terminal.say(f"{cluster.name} serve at {servers}; the ingest job {starts}")
-        with signals_held():
-            pipeline = stack.enter_context(Pipeline(job, chronicle))
-        published = _publish(servers, count, chronicle, pipeline.tick)
-        outcome = _consume(cluster, published, chronicle, out, pipeline.tick)
-        with signals_held():
-            question = stack.enter_context(Question(job.sink, out, chronicle, job.engine))
+        with deferred_signals():
+            pipeline = stack.enter_context(Pipeline(job, recorder))
+        published = _publish(servers, count, recorder, pipeline.tick)
+        outcome = _consume(cluster, published, recorder, out, pipeline.tick)
+        with deferred_signals():
+            query = stack.enter_context(QueryProcess(job.sink, out, recorder, job.engine))
         pipeline.finish(lambda: sampler.total(PIPELINE))
-        answer = question.ask()
-        chronicle.recording.carriers = answer.carriers
-        chronicle.recording.places, chronicle.recording.further = _places(job), _further(job)
+        result = query.ask()
+        recorder.recording.carriers = result.carriers
+        recorder.recording.places, recorder.recording.further = _places(job), _further(job)
         return Numbers(
             expected=count,
             published=sum(published),
             consumed=outcome.distinct,
             committed=cluster.committed(GROUP),
-            parquet=_landed(pipeline, answer),
+            parquet=_landed(pipeline, result),
             lag=cluster.lag(PIPELINE, TOPIC),
         )
 
@@ -112,53 +115,51 @@ def _recording(cluster: Brokers, engine: str) -> Recording:
     return recording
 
 
-def _publish(
-    servers: str, count: int, chronicle: Chronicle, beside: Callable[[], Sequence[str]]
-) -> list[int]:
+def _publish(servers: str, count: int, recorder: Recorder, beside: Callable[[], Sequence[str]]) -> list[int]:
     def show(done: int) -> None:
-        chronicle.recording.published.append(Count(chronicle.terminal.elapsed(), done))
+        recorder.recording.published.append(Count(recorder.terminal.elapsed(), done))
         line = f"          published   {bar(done, count)} {done:>8,}"
-        chronicle.terminal.draw([line, *beside()], f"published {done:,} of {count:,}")
+        recorder.terminal.draw([line, *beside()], f"published {done:,} of {count:,}")
 
-    chronicle.begin("publisher", "publishes")
+    recorder.begin("publisher", "publishes")
     published = asyncio.run(publish(servers, TOPIC, PARTITIONS, flights(count), show))
-    chronicle.recording.published.append(Count(chronicle.terminal.elapsed(), sum(published)))
-    chronicle.finish("publisher")
-    chronicle.terminal.say(f"published {sum(published):,} records to {TOPIC} in {PARTITIONS} partitions, lz4")
+    recorder.recording.published.append(Count(recorder.terminal.elapsed(), sum(published)))
+    recorder.finish("publisher")
+    recorder.terminal.say(f"published {sum(published):,} records to {TOPIC} in {PARTITIONS} partitions, lz4")
     return published
 
 
 def _consume(
     cluster: Brokers,
     published: list[int],
-    chronicle: Chronicle,
+    recorder: Recorder,
     logs: Path,
     beside: Callable[[], Sequence[str]],
 ) -> Outcome:
     def kill_broker() -> None:
-        at = chronicle.terminal.elapsed()
+        at = recorder.terminal.elapsed()
         killed = cluster.kill_coordinator(GROUP, TOPIC, PARTITIONS)
-        chronicle.finish(f"broker {killed.node}", killed=True, at=at)
-        chronicle.event(KILLED, killed.description, at)
+        recorder.finish(f"broker {killed.node}", killed=True, at=at)
+        recorder.event(KILLED, killed.description, at)
 
     cluster.create(PROBES, 1)
     with ExitStack() as stack:
-        with signals_held():
+        with deferred_signals():
             probe = stack.enter_context(Probe(cluster.servers, logs))
-        outcome = Group(cluster.servers, TOPIC, GROUP, published, chronicle, logs).run(kill_broker, beside)
-        chronicle.recording.latency = probe.finish()
-    chronicle.recording.repeated = outcome.repeated
+        outcome = Group(cluster.servers, TOPIC, GROUP, published, recorder, logs).run(kill_broker, beside)
+        recorder.recording.latency = probe.finish()
+    recorder.recording.repeated = outcome.repeated
     twice = f"{outcome.repeated:,} of them twice" if outcome.repeated else "none of them twice"
-    chronicle.event(
+    recorder.event(
         DONE, f"the group has consumed {outcome.distinct:,} different records, {twice}, and committed them"
     )
     return outcome
 
 
-def _landed(pipeline: Pipeline, answer: Answer) -> int:
+def _landed(pipeline: Pipeline, result: QueryResult) -> int:
     """Return the rows in Parquet. Raise RuntimeError if the files differ from the manifest."""
-    if pipeline.rows != answer.rows:
-        raise RuntimeError(f"the manifest says {pipeline.rows:,} rows, but its files hold {answer.rows:,}")
+    if pipeline.rows != result.rows:
+        raise RuntimeError(f"the manifest says {pipeline.rows:,} rows, but its files hold {result.rows:,}")
     return pipeline.rows
 
 
@@ -172,7 +173,7 @@ def _places(job: Job) -> list[Place]:
         ),
         Place(str(job.checkpoint), "how far the job has come; the same command would go on from here"),
         Place(str(job.out / "run.json"), "this run as figures"),
-        Place(str(job.out / "*.log"), "what the members, the probe, the job and the question said"),
+        Place(str(job.out / "*.log"), "what the members, the probe, the job and the query said"),
     ]
 
 
@@ -200,3 +201,27 @@ def _further(job: Job) -> list[Command]:
 
 def _python(module: str, *arguments: object) -> str:
     return shlex.join(["python", "-m", module, *map(str, arguments)])
+
+
+def machine(engine: str) -> dict[str, str]:
+    """Return the properties of the machine that matter when runs are compared."""
+    names = ("kclient-kafka", "pyarrow", *(("pyspark",) if engine == SPARK else ()))
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
+    return {
+        "Machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}{platform.system()} {platform.machine()}",
+        "Versions": f"Python {platform.python_version()}, {versions}",
+    }
+
+
+def _processor() -> str:
+    found = re.search(r"model name\s*: (.+)", _text("/proc/cpuinfo"))
+    return found[1] if found else platform.processor() or "unknown processor"
+
+
+def _memory() -> str:
+    found = re.search(r"MemTotal:\s+(\d+) kB", _text("/proc/meminfo"))
+    return f"{int(found[1]) / 1e6:.0f} GB, " if found else ""
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8") if Path(path).exists() else ""

@@ -10,8 +10,8 @@ It needs Java 17 and, the first time, mvn. Nothing here imports kclient: what ju
 from __future__ import annotations
 
 from localkafka.cluster import KafkaCluster
+from localkafka.command_line import CommittedOffset
 from localkafka.errors import LocalKafkaError
-from localkafka.groups import CommittedOffset
 from localkafka.jars import unavailable
 
 __all__ = ["CommittedOffset", "KafkaCluster", "LocalKafkaError", "unavailable"]

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from localkafka import groups, probe, settings
+from localkafka import command_line, probe, settings
 from localkafka.errors import LocalKafkaError
 from localkafka.jars import unavailable
 from localkafka.launcher import Launcher
@@ -110,9 +110,9 @@ class KafkaCluster:
             lambda broker: self._running_node(probe.find_coordinator(broker, group, ANSWER_SECONDS)),
         )
 
-    def describe_group(self, group: str) -> dict[tuple[str, int], groups.CommittedOffset]:
+    def describe_group(self, group: str) -> dict[tuple[str, int], command_line.CommittedOffset]:
         """Return the output of kafka-consumer-groups: committed offset, end and lag by (topic, partition)."""
-        return groups.describe(self._addresses(self._up()), group)
+        return command_line.describe_group(self._addresses(self._up()), group)
 
     def create_topic(
         self, topic: str, partitions: int = 1, replication: int | None = None, **configs: str | int

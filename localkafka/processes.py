@@ -1,4 +1,4 @@
-"""Child processes that do not outlive their starter: each has its own process group, and a warden watches them."""
+"""Child processes that do not outlive their starter: each has its own process group, and a reaper watches them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from types import FrameType
+from typing import Final, Self
 
 import attrs
 
 from localkafka.errors import LocalKafkaError
-from localkafka.held import signals_held
 
-WARDEN = Path(__file__).with_name("warden.py")
+REAPER = Path(__file__).with_name("reaper.py")
 STOP_SECONDS = 10
 CLEANUP_SECONDS = 60  # the logs of thousands of partitions are tens of thousands of files
 
@@ -53,7 +55,7 @@ class Child:
 class Processes:
     """Starts children in a temporary folder, ends exactly those, and removes the folder.
 
-    As a context manager. The warden does the same when this process dies without leaving the context.
+    As a context manager. The reaper does the same when this process dies without leaving the context.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,22 +63,22 @@ class Processes:
         self._children: list[Child] = []
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-I", "-S", str(WARDEN)]
-        self._warden = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)
+        command = [sys.executable, "-I", "-S", str(REAPER)]
+        self._reaper = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)
         self._tell(f"rm {self._folder}")
         return self
 
     def __exit__(self, *_: object) -> None:
         for child in self._children:
             self.kill(child)
-        self._warden.communicate(timeout=CLEANUP_SECONDS)
+        self._reaper.communicate(timeout=CLEANUP_SECONDS)
 
     def start(
         self, name: str, command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> Child:
         """Start a program, in `cwd` or here, with `env` or our environment; NAME.log gets its output."""
         log = self._folder / f"{name}.log"
-        with log.open("ab") as output, signals_held():
+        with log.open("ab") as output, deferred_signals():
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
@@ -99,7 +101,38 @@ class Processes:
         self._tell(f"-{child.process.pid}")
 
     def _tell(self, line: str) -> None:
-        if self._warden.stdin is None:
-            raise LocalKafkaError("the warden has no standard input")
-        self._warden.stdin.write(f"{line}\n")
-        self._warden.stdin.flush()
+        if self._reaper.stdin is None:
+            raise LocalKafkaError("the reaper has no standard input")
+        self._reaper.stdin.write(f"{line}\n")
+        self._reaper.stdin.flush()
+
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Deliver signals that arrive inside at the end of the outermost block.
+
+    For the start of a child process: one that is not registered yet would outlive this process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals interrupt the main thread alone
+        return
+    came: list[int] = []
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        came.append(signum)
+
+    before = {signum: handler for signum in SIGNALS if (handler := signal.getsignal(signum)) is not None}
+    try:
+        for signum in before:
+            signal.signal(signum, note)
+        yield
+    finally:
+        for signum, handler in before.items():
+            # Any other is from the previous handler, run as the block began or ended: it may ignore what comes next.
+            if signal.getsignal(signum) is note:
+                signal.signal(signum, handler)
+        for taken in came:
+            signal.raise_signal(taken)

@@ -10,18 +10,17 @@ import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Final
+from typing import Annotated, Final, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
 
-from kclient.cli.completion import add_completion
 from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.ingest import ingest_app
 from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
-from kclient.cli.program import program
+from kclient.cli.program import SCRIPT, program
 from kclient.cli.version import installed, version
 from kclient.config.errors import is_secret
 
@@ -61,8 +60,22 @@ def build() -> App:
     app.command(offsets_history, group=SPARK)
     app.command(spark_app(SPARK))
     app.command(version)
-    add_completion(app)
+    _add_completion(app)
     return app
+
+
+def _add_completion(app: App) -> None:
+    """Add `kclient completion SHELL`, whose script completes every command that the app has when it runs."""
+
+    def completion(
+        shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="which")],
+        /,
+    ) -> int:
+        """Print what completes commands and options: eval "$(kclient completion bash)"."""
+        sys.stdout.write(app.generate_completion(prog_name=SCRIPT, shell=shell))
+        return OK
+
+    app.command(completion)
 
 
 def call(tokens: Sequence[str]) -> int:

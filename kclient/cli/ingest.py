@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import attrs
@@ -22,9 +23,8 @@ from kclient.cli.ingest_gc import gc
 from kclient.cli.ingest_status import status
 from kclient.cli.options import Connection, choice, flag, option, warn_of_arguments
 from kclient.cli.program import program
-from kclient.cli.redirect import talk_into
 from kclient.cli.reporters import IngestReporter, JsonLines, plan_line, reporters
-from kclient.errors import ConfigError, InternalError, KclientError
+from kclient.errors import ConfigError, InternalError, KclientError, SinkError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import IngestResult
 from kclient.spark.ingest.settings import Codec, Engine, Format, IngestSettings, OnBadRecord, Writer
@@ -240,7 +240,7 @@ def ingest(
         return _plan(settings, json=json)
     log = spark_log or os.path.join(settings.checkpoint, "kclient", "spark.log")
     quiet = settings.engine == "spark" and log != TERMINAL
-    with talk_into(log) if quiet else contextlib.nullcontext():
+    with redirected_output(log) if quiet else contextlib.nullcontext():
         reporter = reporters(metrics or (), json=json)
         with contextlib.closing(reporter):
             return _run(settings, reporter)
@@ -286,3 +286,39 @@ def _code(settings: IngestSettings, result: IngestResult) -> int:
     """Return 0 when all is drained. SIGTERM is the ordered end of a job without an end, not an interruption."""
     ordered = settings.trigger.kind == "interval" and result.signal == signal.SIGTERM
     return OK if result.ended == "drained" or ordered else INTERRUPTED
+
+
+@contextlib.contextmanager
+def redirected_output(path: str | Path) -> Iterator[None]:
+    """Redirect the output of Spark's JVM and Python workers to a file in this block. Raise SinkError for the file.
+
+    They inherit the descriptors 1 and 2 of this process: these lead to the file, and our own streams to where they led
+    before.
+    """
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as exc:
+        raise SinkError(
+            f"Spark's log {path} cannot be written: {exc.strerror}. Give another file with --spark-log, or '-' for "
+            "the terminal.",
+            path=str(path),
+        ) from exc
+    out, err = sys.stdout, sys.stderr
+    out.flush()
+    err.flush()
+    kept = os.dup(1), os.dup(2)
+    try:
+        sys.stdout, sys.stderr = (os.fdopen(os.dup(one), "w", encoding="utf-8", buffering=1) for one in kept)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        yield
+    finally:
+        with contextlib.suppress(BrokenPipeError):  # already reported where it occurred
+            sys.stdout.close()
+            sys.stderr.close()
+        sys.stdout, sys.stderr = out, err
+        for number, before in zip((1, 2), kept, strict=True):
+            os.dup2(before, number)
+            os.close(before)
+        os.close(file)

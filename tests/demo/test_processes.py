@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from demo.chronicle import Chronicle
 from demo.job import Job
 from demo.pipeline import Pipeline
 from demo.processes import Child, members
+from demo.recorder import Recorder
 from demo.terminal import Terminal
 from tests.demo.runs import a_run
 
@@ -51,7 +51,7 @@ def test_an_interrupt_while_the_job_is_started_again_ends_it_too(
 
     started: list[subprocess.Popen[bytes]] = []
     job = Job("127.0.0.1:1", "flights", "landed", tmp_path, 600, "direct")
-    with Pipeline(job, Chronicle(a_run(), Terminal())) as pipeline:
+    with Pipeline(job, Recorder(a_run(), Terminal())) as pipeline:
         pipeline._kill()
         monkeypatch.setattr(subprocess, "Popen", Interrupted)
         with pytest.raises(KeyboardInterrupt):

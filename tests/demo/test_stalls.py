@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from demo.machine import machine
+from demo.measures import Stall
 from demo.recording import Recovery
-from demo.stalls import Stall
+from demo.run import machine
 
 
 def test_work_goes_on_when_the_last_that_waited_has() -> None:

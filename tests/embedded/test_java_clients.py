@@ -11,7 +11,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from localkafka import unavailable
-from localkafka.groups import describe
+from localkafka.command_line import describe_group
 from localkafka.jars import classpath, java
 
 pytestmark = pytest.mark.kafka
@@ -58,7 +58,7 @@ def test_java_consumes_in_a_group_and_kafka_consumer_groups_agrees(
     table = tool(cluster, "ConsumerPerformance", *wanted, "--command-config", str(settings))
     heading, figures = [line.split(", ") for line in table.splitlines() if ", " in line]
     assert figures[heading.index("data.consumed.in.nMsg")] == str(RECORDS)
-    told = describe(cluster.bootstrap_servers, "perf")
+    told = describe_group(cluster.bootstrap_servers, "perf")
     assert {tp: row.committed for tp, row in told.items()} == cluster.committed("perf")
     assert [row.lag for row in told.values()] == [0] * 6
     state = run(

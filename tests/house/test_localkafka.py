@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from localkafka import CommittedOffset, LocalKafkaError, groups, jars
+from localkafka import CommittedOffset, LocalKafkaError, command_line, jars
 from localkafka.fetch import chosen
-from localkafka.held import signals_held
-from localkafka.processes import Processes
+from localkafka.processes import Processes, deferred_signals
 
 MVN = """#!/bin/sh
 echo fetch >> "$LOG"
@@ -89,7 +88,7 @@ def test_the_tools_table_is_read_by_its_column_names() -> None:
         g      t      0          10              12              2    -            -     -
         g      t      1          -               5               -    -            -     -
     """
-    assert groups.parse(textwrap.dedent(table)) == {
+    assert command_line.parse_offsets(textwrap.dedent(table)) == {
         ("t", 0): CommittedOffset(10, 12, 2),
         ("t", 1): CommittedOffset(None, 5, None),
     }
@@ -143,8 +142,8 @@ def test_signals_that_are_held_take_effect_behind_the_outermost_block() -> None:
     came: list[str] = []
     before = signal.signal(signal.SIGHUP, lambda signum, frame: came.append("told"))
     try:
-        with signals_held():
-            with signals_held():
+        with deferred_signals():
+            with deferred_signals():
                 signal.raise_signal(signal.SIGHUP)
             came.append("over")
         assert came == ["over", "told"]
@@ -178,7 +177,7 @@ def test_a_handler_that_runs_at_the_edge_of_the_block_keeps_what_it_sets(
     before = {signum: change(signum, end) for signum in handled}
     try:
         monkeypatch.setattr(signal, "signal", interrupted)
-        with pytest.raises(KeyboardInterrupt), signals_held():
+        with pytest.raises(KeyboardInterrupt), deferred_signals():
             pass
         assert [signal.getsignal(signum) for signum in handled] == [signal.SIG_IGN] * 3
     finally:

@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 
 from kclient import Consumer, OffsetAndMetadata, TopicPartition, group
 from kclient.group.offsets_topic import OffsetsRecord, UnknownOffsetsRecord
-from localkafka import KafkaCluster, console
+from localkafka import KafkaCluster, command_line
 from localkafka.settings import OFFSETS_PARTITIONS
 
 SECONDS = 30
@@ -168,7 +168,7 @@ class Activity:
 
     def formatted(self, formatter: str, records: int) -> list[Any]:
         """What Kafka's own formatter prints of these groups, among the first `records` of the partition."""
-        told = console.formatted(self.servers, TOPIC, self.partition, formatter, records)
+        told = command_line.format_records(self.servers, TOPIC, self.partition, formatter, records)
         return [one for one in told if one["key"]["data"]["group"] in self.names.values()]
 
 
@@ -217,8 +217,8 @@ def write_golden(version: str, file: Path) -> None:
         activity.delete("ours")
         pairs = activity.read()
         types = [one.record_type for one in activity.mine(pairs)]
-        told = iter(activity.formatted(console.COMMITS, len(pairs)))
-        groups = iter(activity.formatted(console.GROUPS, len(pairs)))
+        told = iter(activity.formatted(command_line.COMMITS, len(pairs)))
+        groups = iter(activity.formatted(command_line.GROUPS, len(pairs)))
         with gzip.open(file, "wt", encoding="ascii") as lines:
             for pair, kind in zip(pairs, types, strict=True):
                 by_java = next(told) if kind == 1 else next(groups) if kind == 2 else None

@@ -10,7 +10,7 @@ from kclient.generated.consumer_group_current_member_assignment_value import (
 )
 from kclient.generated.group_metadata_value import GroupMetadataValue
 from kclient.group.offsets_topic import OffsetsRecord
-from localkafka import KafkaCluster, console
+from localkafka import KafkaCluster, command_line
 from tests.kafka import other_clients
 from tests.kafka.offsets_activity import Activity, members
 
@@ -47,7 +47,7 @@ def test_commits_and_members_are_what_brokers_tell(
     pairs = activity.read()
     assert activity.name("ours") not in group.committed_offsets(pairs)
     assert [one for one in activity.mine(pairs) if one.group_id == activity.name("ours")][-1].is_tombstone
-    for formatter, record_type in ((console.COMMITS, COMMIT), (console.GROUPS, GROUP)):
+    for formatter, record_type in ((command_line.COMMITS, COMMIT), (command_line.GROUPS, GROUP)):
         ours = [one.to_json() for one in activity.mine(pairs) if one.record_type == record_type]
         assert ours == activity.formatted(formatter, len(pairs))
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kclient.spark.offsets_history.views import lag_table
-from localkafka import KafkaCluster, console
+from localkafka import KafkaCluster, command_line
 from tests.cli.support import COMMAND, PATIENCE
 from tests.kafka import other_clients
 from tests.kafka.offsets_activity import Activity, members
@@ -50,7 +50,7 @@ def test_the_tables_are_what_the_groups_did(kafka1: KafkaCluster, fresh_name: st
     ours = set(activity.names.values())
     rows = table(tmp_path, "commits", lambda row: row["group"] in ours)
     assert [as_java(row) for row in rows] == [
-        by_java(one) for one in activity.formatted(console.COMMITS, len(pairs))
+        by_java(one) for one in activity.formatted(command_line.COMMITS, len(pairs))
     ]
     assert [row["offset"] for row in rows if row["txn"]] == [1]  # the other transaction was aborted
     assert any(row["tombstone"] for row in rows if row["group"] == activity.name("ours"))
@@ -88,7 +88,7 @@ def test_a_watch_that_is_killed_loses_nothing(kafka1: KafkaCluster, fresh_name: 
     pairs = activity.read()
     ours = set(activity.names.values())
     rows = table(tmp_path, "commits", lambda row: row["group"] in ours)
-    java = [by_java(one) for one in activity.formatted(console.COMMITS, len(pairs))]
+    java = [by_java(one) for one in activity.formatted(command_line.COMMITS, len(pairs))]
     assert [as_java(row) for row in rows] == java
     last = {
         (row["group"], row["partition"]): row

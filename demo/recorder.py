@@ -12,7 +12,7 @@ from demo.terminal import Terminal
 
 
 @attrs.frozen
-class Chronicle:
+class Recorder:
     """The recording and the terminal, with one clock."""
 
     recording: Recording

@@ -9,9 +9,9 @@ from typing import Final, Self
 
 import attrs
 
-from demo.chronicle import Chronicle
 from demo.job import SPARK
 from demo.processes import Child
+from demo.recorder import Recorder
 from demo.recording import Carrier
 
 SECONDS: Final = 120.0
@@ -19,18 +19,18 @@ LANES: Final = {SPARK: "SQL", "direct": "Arrow"}
 
 
 @attrs.frozen
-class Answer:
+class QueryResult:
     """Rows that were found in the files of the manifest, and the worst carriers."""
 
     rows: int
     carriers: list[Carrier]
 
 
-class Question:
+class QueryProcess:
     """Begins to start its session with its `with`, so that it is there when the files are."""
 
-    def __init__(self, sink: Path, out: Path, chronicle: Chronicle, engine: str = SPARK) -> None:
-        self._chronicle = chronicle
+    def __init__(self, sink: Path, out: Path, recorder: Recorder, engine: str = SPARK) -> None:
+        self._chronicle = recorder
         self._child = Child("demo.answer", [str(sink), "--wait", "--engine", engine], out / "answer.log")
         self._lane = LANES[engine]
 
@@ -43,7 +43,7 @@ class Question:
     ) -> None:
         self._child.kill()
 
-    def ask(self) -> Answer:
+    def ask(self) -> QueryResult:
         """Look at the files now. Raises RuntimeError."""
         self._child.send({"ask": True})
         asked = self._chronicle.terminal.elapsed()
@@ -60,5 +60,5 @@ class Question:
                     self._chronicle.begin(self._lane, "asks", max(ready, asked))
                 if "rows" in event:
                     self._chronicle.finish(self._lane)
-                    return Answer(event["rows"], [Carrier(*one) for one in event["carriers"]])
-        raise RuntimeError(f"the question took longer than {SECONDS:g} s:\n{self._child.last_words()}")
+                    return QueryResult(event["rows"], [Carrier(*one) for one in event["carriers"]])
+        raise RuntimeError(f"the query took longer than {SECONDS:g} s:\n{self._child.last_words()}")

@@ -1,7 +1,7 @@
 """A process that ends the children of a starter that died. It runs as a script and uses only the standard library.
 
 It reads lines from its standard input: `+PID` and `-PID` add and remove a process group, `rm PATH` names a folder.
-When the input ends, because the starter closed it or died, however it died, the warden kills every group still on
+When the input ends, because the starter closed it or died, however it died, the reaper kills every group still on
 its list and removes the folders.
 """
 

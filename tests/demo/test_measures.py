@@ -7,21 +7,21 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.tally import Tally, ranges
+from demo.measures import ConsumedOffsets, ranges
 
 spans = st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 20))
 
 
 @given(st.lists(spans, max_size=40))
 def test_the_tally_counts_what_a_set_would(given_spans: list[tuple[int, int, int]]) -> None:
-    tally, seen, delivered = Tally(3), [set[int](), set[int](), set[int]()], 0
+    consumed, seen, delivered = ConsumedOffsets(3), [set[int](), set[int](), set[int]()], 0
     for partition, start, size in given_spans:
-        tally.add(partition, start, start + size)
+        consumed.add(partition, start, start + size)
         seen[partition].update(range(start, start + size))
         delivered += size
-        assert [tally.distinct(number) for number in range(3)] == [len(offsets) for offsets in seen]
-    assert tally.total == sum(map(len, seen))
-    assert tally.repeated == delivered - tally.total
+        assert [consumed.distinct(number) for number in range(3)] == [len(offsets) for offsets in seen]
+    assert consumed.total == sum(map(len, seen))
+    assert consumed.repeated == delivered - consumed.total
 
 
 @given(st.sets(st.integers(0, 50)))

@@ -1,12 +1,19 @@
-"""Which offsets were consumed, counted exactly although a record may come twice: half-open ranges, merged. Pure."""
+"""What the members of the group have consumed, and how long a kill stopped them. Pure.
+
+Offsets are counted exactly although a record may come twice: as half-open ranges, merged.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+
+import attrs
+
+from demo.recording import Recovery
 
 
-class Tally:
+class ConsumedOffsets:
     """Distinct offsets of each partition, and how often any was delivered."""
 
     def __init__(self, partitions: int) -> None:
@@ -53,3 +60,37 @@ def ranges(offsets: Iterable[int]) -> list[tuple[int, int]]:
 def lags(published: Sequence[int], positions: Sequence[int]) -> list[int]:
     """Return the unread records of each partition."""
     return [end - position for end, position in zip(published, positions, strict=True)]
+
+
+@attrs.define
+class Stall:
+    """What waits since a kill at `at`: members for a commit, or partitions for a record read by another member."""
+
+    name: str
+    at: float
+    meaning: str
+    waiting: set[int | str]
+    unsure: set[int | str] = attrs.Factory(set)  # whose first step may have begun before the kill
+    last: float | None = None
+
+    def progressed(self, who: Collection[int | str], at: float) -> Recovery | None:
+        """Note that these continued at a time after the kill; return the recovery when none waits any more."""
+        if at <= self.at or not self.waiting:
+            return None
+        went_on = (set(who) - self.unsure) & self.waiting
+        self.unsure.difference_update(who)
+        self.waiting -= went_on
+        self.last = at if went_on else self.last
+        return self._over()
+
+    def without(self, who: int | str) -> Recovery | None:
+        """Remove one that was killed too; return the recovery if all others continued."""
+        if who not in self.waiting:
+            return None
+        self.waiting.discard(who)
+        return self._over()
+
+    def _over(self) -> Recovery | None:
+        if self.waiting or self.last is None:
+            return None
+        return Recovery(self.name, self.at, round(self.last - self.at, 3), self.meaning)
