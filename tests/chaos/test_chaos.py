@@ -23,7 +23,7 @@ CYCLES = [0, *(pytest.param(number, marks=pytest.mark.exhaustive) for number in 
 @pytest.mark.timeout(240)
 @pytest.mark.spec(*PROMISES)
 @pytest.mark.parametrize("number", CYCLES)
-def test_nothing_is_lost_whoever_is_hurt(
+def test_nothing_is_lost_whatever_fails(
     kafka3: KafkaCluster, fresh_name: str, tmp_path: Path, number: int
 ) -> None:
     """Six members of two clients; what each of them saw, and what Kafka has stored, keep every promise."""

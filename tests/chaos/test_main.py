@@ -54,7 +54,7 @@ def test_all_is_well(outcomes: list[Any], capsys: pytest.CaptureFixture[str], tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_promise_and_a_member_that_ends_are_told_and_their_journals_kept(
+def test_a_broken_promise_and_a_member_that_ends_are_reported_and_their_journals_kept(
     outcomes: list[Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     outcomes += [[], [LOST], AssertionError("ours-1 ended with 1")]
@@ -71,7 +71,7 @@ def test_a_broken_promise_and_a_member_that_ends_are_told_and_their_journals_kep
     assert kept == ["chaos-5-5", "chaos-5-6"]
 
 
-def test_without_a_seed_one_is_drawn_and_told(
+def test_without_a_seed_one_is_drawn_and_reported(
     outcomes: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     outcomes += [[], []]

@@ -209,13 +209,13 @@ def test_an_honest_history_is_accepted() -> None:
     assert honest().findings() == []
 
 
-def test_who_was_stopped_for_longer_than_its_session_may_overlap_until_it_learns() -> None:
+def test_a_member_that_was_stopped_for_longer_than_its_session_may_overlap_until_it_learns() -> None:
     forged = honest()
     held_on(forged, stopped=0.4)
     assert forged.findings() == []
 
 
-def test_partitions_may_be_lost_when_brokers_are_hurt() -> None:
+def test_partitions_may_be_lost_when_brokers_fail() -> None:
     forged = honest()
     lost(forged)
     forged.add(0.5, CHAOS, "kill", target="node 2")

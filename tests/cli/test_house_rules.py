@@ -35,7 +35,7 @@ def test_every_command_has_a_help_page(command: list[str], capsys: pytest.Captur
     assert "\x1b" not in done.out
 
 
-def test_the_exit_codes_are_told_in_the_words_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_codes_are_reported_in_the_words_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
     footer = " ".join(call(capsys, "--help").out.split())
     for code, words in (
@@ -96,7 +96,9 @@ def test_what_need_not_be_given_is_not(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.spec("SP-82")
-def test_the_page_of_ingest_groups_its_options_and_tells_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_of_ingest_groups_its_options_and_reports_defaults(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     page = call(capsys, "ingest", "--help").out
     words = " ".join(page.replace("│", " ").split())
     for group in (
@@ -140,7 +142,7 @@ def test_the_page_of_ingest_groups_its_options_and_tells_defaults(capsys: pytest
         (["ingest", "orders"], f"what to do with orders. Type: {MODULE} ingest --help"),
     ],
 )
-def test_wrong_arguments_are_told_in_a_sentence_and_end_with_2(
+def test_wrong_arguments_are_reported_in_a_sentence_and_end_with_2(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = call(capsys, *arguments)
@@ -171,7 +173,7 @@ def test_a_watch_takes_a_time_with_and_without_its_unit(
 
 
 @pytest.mark.spec("SP-42")
-def test_all_problems_of_a_job_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_of_a_job_are_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     done = call(capsys, "ingest", "--trigger", "sometimes", "--start", "group", "--max-per-trigger", "0")
     assert done.code == 2
     problems = [line for line in done.err.splitlines() if line.startswith("  - ")]
@@ -253,7 +255,7 @@ def test_the_installed_script_is_the_same_command_line(monkeypatch: pytest.Monke
     assert '[project.scripts]\nkclient = "kclient.cli.main:main"' in project
 
 
-def test_version_tells_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_reports_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
     [found] = call(capsys, "version", "--json").events
     assert found["kclient-kafka"] == metadata.version("kclient-kafka")
     assert found["python"].split(".")[:2] == [str(part) for part in sys.version_info[:2]]

@@ -67,7 +67,7 @@ def test_people_get_a_line_for_the_plan_for_each_batch_and_for_the_end(landed: L
 
 
 @pytest.mark.spec("SP-82", "SP-84")
-def test_machines_are_told_the_same(landed: Landed) -> None:
+def test_machines_are_reported_the_same(landed: Landed) -> None:
     plan, *batches, finished = landed.events
     assert [event["event"] for event in landed.events] == ["plan", "batch", "batch", "batch", "finished"]
     assert (plan["backlog_rows"], plan["checkpoint"], plan["group"]) == (ROWS, "new", "lake")
@@ -336,7 +336,7 @@ def test_what_a_shared_file_says_for_consumers_is_left_out_and_named(
     assert call(capsys, *arguments, "--set", "auto.offset.reset=latest").code == 2
 
 
-def test_the_group_of_a_shared_file_is_left_out_and_told_once(
+def test_the_group_of_a_shared_file_is_left_out_and_reported_once(
     cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "client.properties"

@@ -42,7 +42,7 @@ def test_a_setting_that_cannot_be_is_named_as_it_was_typed(
     assert (done.code, f"--set or --properties: {told}" in done.err) == (2, True)
 
 
-def test_the_group_of_a_shared_file_is_left_out_and_told(
+def test_the_group_of_a_shared_file_is_left_out_and_reported(
     cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "client.properties"
@@ -52,7 +52,7 @@ def test_the_group_of_a_shared_file_is_left_out_and_told(
 
 
 @pytest.mark.spec("SP-91", "SP-95")
-def test_each_run_tells_what_it_added(
+def test_each_run_reports_what_it_added(
     cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = call(capsys, *arguments(cluster, tmp_path, "--json"))

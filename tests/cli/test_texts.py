@@ -181,7 +181,7 @@ def test_what_events_say() -> None:
     assert failed == failed | {"error": "DataLossError", "code": "KC-701", "text": "gone", "exit_code": 6}
 
 
-def test_a_failure_that_is_none_of_ours_is_told_too() -> None:
+def test_a_failure_that_is_none_of_ours_is_reported_too() -> None:
     out = io.StringIO()
     JsonLines(out, Runtime()).failed(InternalError.of("kclient ingest", KeyError("x")), 1)
     assert json.loads(out.getvalue())["text"].startswith("kclient ingest failed: KeyError('x')")

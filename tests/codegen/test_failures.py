@@ -81,7 +81,7 @@ def test_a_known_tag_must_fill_its_bytes() -> None:
 
 
 @pytest.mark.spec("H-06")
-def test_bytes_behind_a_message_are_refused() -> None:
+def test_bytes_after_a_message_are_refused() -> None:
     with pytest.raises(ProtocolDecodeError, match="1 bytes after it") as failed:
         protocol.decode("FetchResponse", 12, FETCH + b"!")
     assert failed.value.offset == len(FETCH)

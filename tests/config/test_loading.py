@@ -88,7 +88,7 @@ def test_the_same_key_twice_in_one_source_is_a_problem(tmp_path: Path) -> None:
     assert "client_id is set twice" in problem
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     problems = problems_of(
         {
             "bootstrap_servers": "localhost",
@@ -276,7 +276,7 @@ def test_an_error_about_the_configuration_pickles() -> None:
     assert again.problems == caught.value.problems
 
 
-def test_a_path_given_as_the_mapping_is_told_where_it_belongs() -> None:
+def test_a_path_given_as_the_mapping_is_reported_with_its_place() -> None:
     [problem] = problems_of(HERE, config="client.properties")
     assert problem == (
         "config is a mapping of keys to values, not 'client.properties'; a file is given as properties="
@@ -284,7 +284,7 @@ def test_a_path_given_as_the_mapping_is_told_where_it_belongs() -> None:
 
 
 @pytest.mark.parametrize("given", ["45s", 0.5, timedelta(seconds=45)])
-def test_a_time_that_is_no_number_is_told_its_unit(given: object) -> None:
+def test_a_time_that_is_no_number_is_reported_with_its_unit(given: object) -> None:
     [problem] = problems_of({**HERE, "session_timeout_ms": given})
     assert problem.endswith("(arguments) must be a whole number; it counts milliseconds")
 

@@ -41,7 +41,7 @@ def test_no_problem_of_a_mapping_shows_it(settings: Any) -> None:
 @pytest.mark.parametrize(
     "line", [PASSWORD, f"={PASSWORD}", f"sasl.password{PASSWORD}", f"{PASSWORD}\n{PASSWORD}"]
 )
-def test_a_line_of_a_file_without_a_key_is_told_by_its_number(tmp_path: Path, line: str) -> None:
+def test_a_line_of_a_file_without_a_key_is_reported_by_its_number(tmp_path: Path, line: str) -> None:
     path = tmp_path / "client.properties"
     path.write_text(f"bootstrap.servers=h:1\n{line}\n")
     with pytest.raises(ConfigError, match=r"client\.properties, line 2") as caught:

@@ -68,7 +68,7 @@ def test_a_strange_name_of_the_software_is_refused(
         (None, -1, errors.NONE),
     ],
 )
-def test_a_client_that_takes_the_node_for_another_is_told(
+def test_a_client_that_takes_the_node_for_another_is_notified(
     target: Target, asker: Asker, cluster: str | None, node: int, code: int
 ) -> None:
     """KIP-1242. The connection goes on, so that older versions of the request still have their answer."""
@@ -95,7 +95,7 @@ def test_a_body_that_is_cut_off_ends_the_connection(asker: Asker) -> None:
 
 
 @pytest.mark.api("Metadata", 1, few=True)
-def test_bytes_behind_a_request_are_overlooked(asker: Asker, version: int) -> None:
+def test_bytes_after_a_request_are_overlooked(asker: Asker, version: int) -> None:
     asker.send(MetadataRequest(topics=[]), version, behind=b"\0\0\0")
     assert len(asker.receive().brokers) == 1
     assert asker.ask(REQUEST, 0).error_code == errors.NONE

@@ -109,7 +109,7 @@ def test_in_version_0_the_coordinator_chooses_the_member_id(target: Target, grou
     assert member.beat().error_code == errors.NONE
 
 
-def test_a_full_group_takes_nobody_else(target: Target, group: str, topic: str) -> None:
+def test_a_full_group_takes_no_other(target: Target, group: str, topic: str) -> None:
     members = [Member(target, group, f"m{number}") for number in range(3)]
     for member in members:
         member.join(topic)
@@ -141,7 +141,7 @@ def test_partitions_move_only_when_they_were_given_up(target: Target, group: str
     assert progress(target, group) == ("Stable", 3, 3, {"m1": 3, "m2": 3})
 
 
-def test_a_full_heartbeat_is_told_the_assignment_again(target: Target, group: str, topic: str) -> None:
+def test_a_full_heartbeat_gets_the_assignment_again(target: Target, group: str, topic: str) -> None:
     topic_id = target.topic_id(topic)
     member = Member(target, group, "m")
     member.join(topic)
@@ -150,7 +150,7 @@ def test_a_full_heartbeat_is_told_the_assignment_again(target: Target, group: st
     assert member.beat(**full) == member.answer(2, {topic_id: [0]})
 
 
-def test_who_leaves_frees_its_partitions_for_the_others(target: Target, group: str) -> None:
+def test_a_member_that_leaves_frees_its_partitions_for_the_others(target: Target, group: str) -> None:
     topic = target.topic(2)
     topic_id = target.topic_id(topic)
     one, two = Member(target, group, "m1"), Member(target, group, "m2")
@@ -184,7 +184,7 @@ def test_the_epoch_must_be_the_current_one_or_that_of_a_lost_answer(target: Targ
     assert one.beat(2, owned={topic_id: [0, 1]}) == fenced(BEHIND, 2, 3)  # it owns what it should not
 
 
-def test_a_fenced_member_may_begin_anew_with_epoch_0(target: Target, group: str, topic: str) -> None:
+def test_a_fenced_member_may_begin_again_with_epoch_0(target: Target, group: str, topic: str) -> None:
     member = Member(target, group, "m")
     joined = member.join(topic)
     assert member.join(topic) == joined
@@ -213,7 +213,7 @@ def test_a_member_without_topics_is_in_the_first_epoch(target: Target, group: st
     assert Member(target, group, "m3").join("there-is-none").member_epoch == 2
 
 
-def test_a_pattern_is_resolved_behind_the_heartbeat(target: Target, group: str) -> None:
+def test_a_pattern_is_resolved_after_the_heartbeat(target: Target, group: str) -> None:
     topic = target.topic(2)
     topic_id = target.topic_id(topic)
     member = Member(target, group, "m")

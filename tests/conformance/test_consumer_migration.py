@@ -229,7 +229,9 @@ def test_what_an_assignor_adds_to_assignments_stands_in_the_way_and_what_it_adds
         assert Member(target, group, "m1").join(topic).error_code == errors.NONE
 
 
-def test_who_waits_for_the_classic_group_is_sent_back(target: Target, group: str, topic: str) -> None:
+def test_a_member_that_waits_for_the_classic_group_is_sent_back(
+    target: Target, group: str, topic: str
+) -> None:
     with Classic(target, group, topic).settled(0) as old, Classic(target, group, topic) as waiting:
         waiting.begin()
         # It waits on its own connection.

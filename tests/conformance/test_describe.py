@@ -47,7 +47,7 @@ def test_a_topics_settings_and_where_they_come_from(target: Target, version: int
 
 
 @pytest.mark.api("DescribeConfigs", few=True)
-def test_without_keys_all_settings_of_a_topic_are_told(target: Target, topic: str, version: int) -> None:
+def test_without_keys_all_settings_of_a_topic_are_reported(target: Target, topic: str, version: int) -> None:
     names = {row.name for row in describe(target, version, TOPIC, topic).configs}
     assert names >= {
         "cleanup.policy",

@@ -82,7 +82,7 @@ def test_a_leader_epoch_ahead_of_the_brokers(target: Target, topic: str, version
 
 @pytest.mark.spec("B.10.16")
 @pytest.mark.api("Fetch", 12, few=True)
-def test_an_epoch_that_ended_earlier_is_told_where(target: Target, topic: str, version: int) -> None:
+def test_an_epoch_that_ended_earlier_is_reported_where(target: Target, topic: str, version: int) -> None:
     target.produce(topic, b"0", b"1")
     same = fetch_one(target, version, topic, 1, partition={"last_fetched_epoch": 0})
     assert (same.error_code, base_offsets(same)) == (errors.NONE, [0])

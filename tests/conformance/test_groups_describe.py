@@ -124,7 +124,7 @@ def test_authorized_operations_on_request(target: Target, group: str, topic: str
 
 
 @pytest.mark.api("ListGroups")
-def test_groups_are_listed_with_what_the_version_tells(target: Target, topic: str, version: int) -> None:
+def test_groups_are_listed_with_what_the_version_reports(target: Target, topic: str, version: int) -> None:
     simple, joined = fresh("group"), fresh("group")
     assert commit(target, simple, topic) == errors.NONE
     kind = "classic" if version >= 5 else ""
@@ -205,7 +205,7 @@ def test_each_group_is_answered(target: Target, group: str, topic: str, version:
         assert member.heartbeat() == errors.NONE
 
 
-def test_after_deletion_the_group_begins_anew(target: Target, group: str) -> None:
+def test_after_deletion_the_group_begins_again(target: Target, group: str) -> None:
     with Member(target, group) as member:
         member.settle()
         member.leave()

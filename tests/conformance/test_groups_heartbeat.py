@@ -51,7 +51,7 @@ def test_another_generation_is_refused(target: Target, group: str, version: int,
 
 
 @pytest.mark.spec("B.21")
-def test_in_preparing_rebalance_the_member_is_told_to_rejoin(
+def test_in_preparing_rebalance_the_member_is_asked_to_rejoin(
     target: Target, group: str, version: int
 ) -> None:
     versions = {"Heartbeat": version}

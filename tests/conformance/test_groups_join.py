@@ -163,7 +163,7 @@ def test_a_second_member_waits_until_the_first_rejoined(target: Target, group: s
 
 
 @pytest.mark.spec("S4-36")
-def test_who_does_not_rejoin_in_time_is_removed(target: Target, group: str) -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed(target: Target, group: str) -> None:
     with (
         Member(target, group, rebalance_timeout_ms=2500) as first,
         Member(target, group, rebalance_timeout_ms=2500) as second,

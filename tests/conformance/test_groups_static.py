@@ -48,7 +48,7 @@ def test_coming_back_unchanged_keeps_the_generation_and_fences_the_predecessor(
 
 
 @pytest.mark.spec("B.21")
-def test_coming_back_as_the_follower_disturbs_nobody(target: Target, group: str) -> None:
+def test_coming_back_as_the_follower_disturbs_no_other(target: Target, group: str) -> None:
     with (
         Member(target, group, instance_id="a") as leader,
         Member(target, group, instance_id="b") as before,

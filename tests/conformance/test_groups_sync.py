@@ -133,7 +133,9 @@ def test_changed_metadata_before_the_plan_sends_the_parked_back(target: Target, 
 
 
 @pytest.mark.spec("B.21")
-def test_who_does_not_sync_within_the_rebalance_timeout_is_removed(target: Target, group: str) -> None:
+def test_a_member_that_does_not_sync_within_the_rebalance_timeout_is_removed(
+    target: Target, group: str
+) -> None:
     leader, follower = pair(target, group, rebalance_timeout_ms=3000)
     with leader, follower:
         leader.send_sync({leader.member_id: b"L", follower.member_id: b"F"})

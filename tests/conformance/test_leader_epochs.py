@@ -146,7 +146,7 @@ def test_fetch_fences_an_old_epoch(target: Target, history: History, version: in
 
 @pytest.mark.spec("B.10.16")
 @pytest.mark.api("Fetch", 12, few=True)
-def test_fetch_tells_where_the_readers_epoch_ended(target: Target, history: History, version: int) -> None:
+def test_fetch_reports_where_the_readers_epoch_ended(target: Target, history: History, version: int) -> None:
     topic, epoch = history
     row = fetch_one(target, version, topic, 3, partition={"last_fetched_epoch": 0})
     assert (row.error_code, bytes(row.records or b"")) == (errors.NONE, b"")
@@ -159,7 +159,7 @@ def test_fetch_tells_where_the_readers_epoch_ended(target: Target, history: Hist
 
 @pytest.mark.spec("C.2.1")
 @pytest.mark.api("Metadata", 7, few=True)
-def test_metadata_tells_the_new_epoch(target: Target, history: History, version: int) -> None:
+def test_metadata_reports_the_new_epoch(target: Target, history: History, version: int) -> None:
     from tests.conformance.test_metadata import ask as metadata
 
     [topic] = metadata(target, version, history.topic).topics

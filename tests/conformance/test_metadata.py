@@ -39,7 +39,7 @@ def ask(target: Target, version: int, *names: str, **fields: Any) -> Any:
 
 @pytest.mark.spec("C.2.1")
 @pytest.mark.api("Metadata", few=True)
-def test_brokers_and_controller_are_told(target: Target, topic: str, version: int) -> None:
+def test_brokers_and_controller_are_reported(target: Target, topic: str, version: int) -> None:
     answer = ask(target, version, topic)
     broker = MetadataResponseBroker(node_id=1, host=target.host, port=target.port)
     assert answer.brokers == [broker]
@@ -114,7 +114,7 @@ def test_no_topics(target: Target, topic: str, version: int) -> None:
 
 
 @pytest.mark.api("Metadata", 1, few=True)
-def test_a_topic_asked_twice_is_told_once(target: Target, topic: str, version: int) -> None:
+def test_a_topic_asked_twice_is_reported_once(target: Target, topic: str, version: int) -> None:
     assert [row.name for row in ask(target, version, topic, topic).topics] == [topic]
 
 

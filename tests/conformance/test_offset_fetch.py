@@ -59,7 +59,7 @@ def test_an_unknown_group_has_no_topics_at_all(target: Target, group: str, versi
 
 @pytest.mark.spec("S0-36")
 @pytest.mark.api("OffsetFetch", 2)
-def test_without_topics_all_that_the_group_has_is_told(target: Target, group: str, version: int) -> None:
+def test_without_topics_all_that_the_group_has_is_reported(target: Target, group: str, version: int) -> None:
     topics = [target.topic(partitions=3), target.topic()]
     for topic in topics:
         assert commit(target, group, topic, offset=4) == errors.NONE

@@ -147,7 +147,7 @@ def test_a_record_without_key_is_refused_by_a_compacted_topic(target: Target, ve
     assert produce(target, topic, version, keyed).error_code == errors.NONE
 
 
-def test_log_append_time_is_told(target: Target, version: int) -> None:
+def test_log_append_time_is_reported(target: Target, version: int) -> None:
     topic = target.topic(message_timestamp_type="LogAppendTime")
     row = produce(target, topic, version, batch(b"a"))
     assert (row.error_code, row.base_offset) == (errors.NONE, 0)

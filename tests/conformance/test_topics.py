@@ -201,7 +201,7 @@ def test_a_topic_is_deleted_by_its_id(target: Target, topic: str, version: int) 
 
 
 @pytest.mark.api("Metadata", 10, few=True)
-def test_a_topic_made_anew_has_another_id(target: Target, topic: str, version: int) -> None:
+def test_a_topic_recreated_has_another_id(target: Target, topic: str, version: int) -> None:
     before = target.topic_id(topic)
     target.produce(topic, b"old")
     assert delete(target, target.newest("DeleteTopics"), topic) == {topic: errors.NONE}

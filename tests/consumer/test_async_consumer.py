@@ -76,7 +76,7 @@ def test_a_handler_that_dies_on_a_record_gets_it_again(k: int, interval_ms: int)
 
 
 @pytest.mark.spec("D-78")
-def test_leaving_a_loop_cleanly_commits_the_record_in_hand_and_a_second_loop_goes_on_behind_it() -> None:
+def test_leaving_a_loop_cleanly_commits_the_record_in_hand_and_a_second_loop_goes_on_after_it() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
             async for record in c:
@@ -329,7 +329,7 @@ def test_a_consumer_whose_loop_has_ended_says_that_it_was_not_closed() -> None:
         consumers.clear()
 
 
-def test_nothing_listens_is_told_at_once_and_the_consumer_works_when_somebody_does() -> None:
+def test_nothing_listens_is_reported_at_once_and_the_consumer_works_when_one_does() -> None:
     async def scenario(broker: MiniBroker) -> None:
         broker._server.close()
         async with consumer(broker, "a") as c:
@@ -343,7 +343,7 @@ def test_nothing_listens_is_told_at_once_and_the_consumer_works_when_somebody_do
     with_broker(scenario)
 
 
-def test_polls_that_do_not_wait_are_told_as_well() -> None:
+def test_polls_that_do_not_wait_are_reported_as_well() -> None:
     async def scenario(broker: MiniBroker) -> None:
         broker._server.close()
         async with consumer(broker, "a") as c:
@@ -357,7 +357,7 @@ def test_polls_that_do_not_wait_are_told_as_well() -> None:
     with_broker(scenario)
 
 
-def test_a_missing_topic_is_told_with_the_nearest_name() -> None:
+def test_a_missing_topic_is_reported_with_the_nearest_name() -> None:
     """U-07."""
 
     async def scenario(broker: MiniBroker) -> None:
@@ -412,7 +412,7 @@ def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None
 
 
 @pytest.mark.spec("U-07")
-def test_a_missing_partition_is_told_and_the_others_are_read() -> None:
+def test_a_missing_partition_is_reported_and_the_others_are_read() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, group_id=None, topic_wait_ms=100) as c:
             await c.assign([A0, TopicPartition("a", 7)])
@@ -424,7 +424,7 @@ def test_a_missing_partition_is_told_and_the_others_are_read() -> None:
 
 
 @pytest.mark.spec("S0-04")
-def test_a_missing_permission_is_told_by_every_poll_until_it_is_granted() -> None:
+def test_a_missing_permission_is_reported_by_every_poll_until_it_is_granted() -> None:
     async def scenario(broker: MiniBroker) -> None:
         broker.fetch_errors[A0] = 29
         async with consumer(broker, "a") as c:

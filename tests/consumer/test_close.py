@@ -404,7 +404,7 @@ def test_a_listener_that_closes_does_not_wait_for_the_close_that_waits_for_it(ca
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-def test_a_close_behind_the_end_of_its_loop_says_what_became_of_the_consumer() -> None:
+def test_a_close_after_the_end_of_its_loop_says_what_became_of_the_consumer() -> None:
     with EmbeddedCluster(topics={"t": 1}) as cluster:
         consumer = consumer_of(cluster, "t", group_id="g")
         asyncio.run(consumer.poll(5))

@@ -79,7 +79,7 @@ def test_an_automatic_commit_waits_for_the_one_that_is_tried_again() -> None:
 
 
 @pytest.mark.spec("B.14.1", "I-30", "I-08")
-def test_a_commit_that_is_cancelled_in_the_line_lets_nobody_overtake() -> None:
+def test_a_commit_that_is_cancelled_in_the_line_lets_no_other_overtake() -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
             consumer = await member(cluster)

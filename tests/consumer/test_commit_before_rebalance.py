@@ -12,7 +12,7 @@ from tests.waiting import until
 
 @pytest.mark.spec("S3-30", "B.13.6", "B.14.8", "I-12")
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_a_commit_that_never_succeeds_costs_nobody_the_membership(assignor: str) -> None:
+def test_a_commit_that_never_succeeds_costs_no_membership(assignor: str) -> None:
     """As with partitions that were deleted: the coordinator knows them no more, however often it is asked."""
 
     async def scenario(place: Place) -> None:

@@ -75,7 +75,7 @@ def test_iterating_in_pieces_gives_the_same_records_as_at_once(
     assert delivered.next() is None
 
 
-def test_what_is_taken_back_comes_no_more_and_tells_where_it_goes_on() -> None:
+def test_what_is_taken_back_comes_no_more_and_reports_where_it_goes_on() -> None:
     delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
     assert delivered.next() is not None
     assert delivered.return_undelivered([A]) == {A: OffsetAndMetadata(11, 4)}

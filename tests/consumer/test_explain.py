@@ -128,7 +128,7 @@ def test_what_a_loop_has_in_hand_is_ready_too() -> None:
         ("Fetch", r"a Fetch is in flight to node \d+ for 0\.\d s"),
     ],
 )
-def test_a_question_that_nobody_answers_is_named(api: str, words: str) -> None:
+def test_a_question_without_a_response_is_named(api: str, words: str) -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.drop(api, times=None)
         async with reading(kafka, A0, group_id="g", enable_auto_commit=False) as consumer:
@@ -207,7 +207,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "kclient.consumer"]
 
 
-def test_a_misspelt_topic_that_the_brokers_create_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_misspelt_topic_that_the_brokers_create_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """It once stayed silent: an empty topic that somebody waits at for ever."""
 
     async def play(kafka: EmbeddedCluster) -> None:
@@ -292,7 +292,7 @@ def test_a_topic_that_exists_is_not_warned_of(caplog: pytest.LogCaptureFixture) 
     assert warnings_of(caplog) == []
 
 
-def test_an_error_that_waits_for_the_next_poll_is_told_without_taking_it() -> None:
+def test_an_error_that_waits_for_the_next_poll_is_reported_without_taking_it() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         async with reading(kafka, A0, auto_offset_reset="none") as consumer:
             await consumer.poll(0)
@@ -306,7 +306,7 @@ def test_an_error_that_waits_for_the_next_poll_is_told_without_taking_it() -> No
     on_a_cluster(play)
 
 
-def test_an_answer_with_partitions_that_nobody_asked_for_is_called_that() -> None:
+def test_an_answer_with_partitions_that_were_not_requested_is_called_that() -> None:
     def renumbered(_: Any, answer: Any) -> Any:
         for topic in answer.responses:
             for partition in topic.partitions:
@@ -467,7 +467,7 @@ def test_a_thread_may_ask_too() -> None:
             assert consumer.explain()[A0].startswith("at the end: position 1 is the high watermark")
 
 
-def test_a_damaged_batch_is_told_with_the_offset_to_seek_to() -> None:
+def test_a_damaged_batch_is_reported_with_the_offset_to_seek_to() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.produce("a", ["0"])
         kafka.on("Fetch", damaged, times=None)
@@ -561,7 +561,7 @@ def test_without_a_coordinator_the_group_is_not_joined_and_says_why() -> None:
     on_a_cluster(play)
 
 
-def test_a_partition_behind_a_full_one_of_the_same_node_names_that_one() -> None:
+def test_a_partition_after_a_full_one_of_the_same_node_names_that_one() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         async with reading(kafka, A0, A1) as consumer:
             kafka.produce("a", ["0"], partition=0)
@@ -636,7 +636,7 @@ with Consumer("late", bootstrap_servers=sys.argv[1], group_id="g", allow_auto_cr
 """
 
 
-def test_what_an_error_tells_and_a_topic_created_within_a_second_are_not_warned_of() -> None:
+def test_what_an_error_reports_and_a_topic_created_within_a_second_are_not_warned_of() -> None:
     """The text of a wrong port stood there twice; so did a topic that came a moment later, beside the leader's word."""
     with (
         EmbeddedCluster(topics={"flights": 1}) as kafka,

@@ -377,7 +377,7 @@ def test_interceptors_are_objects_classes_or_names_of_classes(
 
 
 @pytest.mark.spec("B.1")
-def test_a_consumer_refuses_coroutines_that_nobody_would_await() -> None:
+def test_a_consumer_refuses_coroutines_that_it_cannot_await() -> None:
     with pytest.raises(ConfigError, match=r"The interceptors' SeenAsync.on_consume and SeenAsync.on_commit"):
         Consumer(bootstrap_servers="localhost:1", interceptors=[SeenAsync()])
 

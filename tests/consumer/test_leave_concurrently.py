@@ -81,7 +81,7 @@ def beside(place: Place, call: Any) -> asyncio.Task[Any]:
 
 @pytest.mark.spec("I-12", "B.18")
 @protocols
-def test_the_listener_is_told_once_by_two_that_unsubscribe_together(protocol: str) -> None:
+def test_the_listener_is_notified_once_by_two_that_unsubscribe_together(protocol: str) -> None:
     async def scenario(place: Place) -> None:
         journal = Journal()
         consumer = await member(place, protocol, journal)
@@ -99,7 +99,7 @@ def test_the_listener_is_told_once_by_two_that_unsubscribe_together(protocol: st
 @pytest.mark.spec("I-12", "I-30", "B.18")
 @protocols
 @pytest.mark.parametrize("turns", [2, 3, 4])
-def test_the_listener_is_told_by_the_call_that_comes_while_another_is_cancelled(
+def test_the_listener_is_notified_by_the_call_that_comes_while_another_is_cancelled(
     protocol: str, turns: int
 ) -> None:
     async def scenario(place: Place) -> None:
@@ -201,7 +201,7 @@ def test_what_is_chosen_last_counts_while_others_leave(protocol: str, last: str)
 
 @pytest.mark.spec("B.13.8", "B.18", "S3-34")
 @protocols
-def test_close_waits_for_the_listener_that_another_call_tells(protocol: str) -> None:
+def test_close_waits_for_the_listener_that_another_call_notifies(protocol: str) -> None:
     """So its commit is that of a member."""
 
     async def scenario(place: Place) -> None:
@@ -226,7 +226,7 @@ def test_close_waits_for_the_listener_that_another_call_tells(protocol: str) -> 
 
 @pytest.mark.spec("I-24", "B.18")
 @protocols
-def test_close_does_not_wait_for_ever_for_the_listener_that_another_call_tells(protocol: str) -> None:
+def test_close_does_not_wait_for_ever_for_the_listener_that_another_call_notifies(protocol: str) -> None:
     async def scenario(place: Place) -> None:
         journal = Journal({"revoked": 100 * SLOW})
         consumer = await member(place, protocol, journal)
@@ -247,7 +247,7 @@ def test_close_does_not_wait_for_ever_for_the_listener_that_another_call_tells(p
 
 @pytest.mark.spec("I-12", "I-30")
 @protocols
-def test_what_was_lost_is_told_before_what_another_membership_brings(protocol: str) -> None:
+def test_what_was_lost_is_reported_before_what_another_membership_brings(protocol: str) -> None:
     """The poll is still inside of on_partitions_assigned when the next membership has something to tell."""
 
     async def scenario(place: Place) -> None:
@@ -267,7 +267,7 @@ def test_what_was_lost_is_told_before_what_another_membership_brings(protocol: s
 @pytest.mark.spec("I-12", "I-30")
 @protocols
 @pytest.mark.parametrize("way", ["unsubscribe", "close"])
-def test_what_was_lost_is_told_by_the_next_call_that_leaves_and_not_beside_another_method(
+def test_what_was_lost_is_reported_by_the_next_call_that_leaves_and_not_beside_another_method(
     protocol: str, way: str
 ) -> None:
     async def scenario(place: Place) -> None:

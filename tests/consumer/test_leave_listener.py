@@ -40,7 +40,7 @@ def test_a_commit_while_leaving_is_that_of_a_member(way: str) -> None:
 
 
 @pytest.mark.spec("B.13.8", "D-15")
-def test_a_listener_that_unsubscribes_while_leaving_is_told_once() -> None:
+def test_a_listener_that_unsubscribes_while_leaving_is_notified_once() -> None:
     async def scenario(broker: MiniBroker) -> None:
         told: list[tuple[TopicPartition, ...]] = []
 
@@ -128,7 +128,7 @@ def test_an_unsubscribe_cancelled_in_a_callback_has_not_happened() -> None:
 
 
 @pytest.mark.spec("I-30", "I-12", "B.13.8")
-def test_a_listener_that_an_unsubscribe_cut_short_did_not_reach_is_told_by_the_next_call() -> None:
+def test_a_listener_that_an_unsubscribe_cut_short_did_not_reach_is_notified_by_the_next_call() -> None:
     """The partitions are gone by then: they are lost."""
 
     async def scenario(broker: MiniBroker) -> None:
@@ -197,7 +197,7 @@ def test_what_is_subscribed_to_while_an_unsubscribe_waits_stays(who: str) -> Non
 
 
 @pytest.mark.spec("B.18", "I-24")
-def test_who_subscribes_while_the_consumer_is_closed_joins_nothing() -> None:
+def test_a_call_that_subscribes_while_the_consumer_is_closed_joins_nothing() -> None:
     """At every turn of the loop; a membership that began behind the end would never end."""
 
     async def subscribed_after(turns: int, broker: MiniBroker) -> bool:

@@ -69,7 +69,7 @@ def test_a_group_does_not_wait_for_a_member_that_was_joining_and_closed_without_
 
 @pytest.mark.spec("I-30", "B.15.6", "B.18")
 @pytest.mark.parametrize("turns", [3, 5, 9, 15])
-def test_who_cancels_unsubscribing_while_joining_and_subscribes_again_does_not_wait_for_itself(
+def test_a_member_that_cancels_unsubscribing_while_joining_and_subscribes_again_does_not_wait_for_itself(
     turns: int,
 ) -> None:
     async def scenario(place: Place) -> None:
@@ -91,7 +91,7 @@ def test_who_cancels_unsubscribing_while_joining_and_subscribes_again_does_not_w
 @pytest.mark.spec("I-30", "B.17.5", "B.18")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("turns", [3, 4, 8])
-def test_who_joins_again_joins_behind_the_goodbye(protocol: str, turns: int) -> None:
+def test_a_member_that_joins_again_joins_after_leave_group(protocol: str, turns: int) -> None:
     """Else the coordinator takes the goodbye for that of the new member: the consumer protocol keeps the member id."""
 
     async def scenario(place: Place) -> None:
@@ -161,7 +161,7 @@ def test_a_close_cut_short_by_a_slow_commit_leaves_the_group_and_closes_what_the
 
 @pytest.mark.spec("B.18", "U-28")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_goodbye_that_nobody_waits_for_is_no_trouble_with_the_broker(
+def test_a_leave_group_request_that_no_call_waits_for_is_not_an_error_of_the_broker(
     protocol: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(place: Place) -> None:

@@ -34,7 +34,7 @@ async def refused(place: Place, consumer: AsyncConsumer) -> CommitFailedError:
 
 
 @pytest.mark.spec("D-01", "U-12", "B.13.5", "B.14.3")
-def test_who_was_too_slow_is_told_the_time_between_polls_and_both_settings() -> None:
+def test_a_member_that_was_too_slow_gets_the_time_between_polls_and_both_settings() -> None:
     async def scenario(place: Place) -> None:
         consumer = await consumed(place, max_poll_interval_ms=15_000)
         await asyncio.sleep(17.0)
@@ -51,7 +51,7 @@ def test_who_was_too_slow_is_told_the_time_between_polls_and_both_settings() -> 
 
 
 @pytest.mark.spec("D-01", "U-12", "B.15.8")
-def test_who_was_silent_is_told_that_the_polls_were_not_the_reason() -> None:
+def test_a_member_that_was_silent_is_notified_that_the_polls_were_not_the_reason() -> None:
     """The numbers say so: the last poll was within the limit."""
 
     async def scenario(place: Place) -> None:
@@ -67,7 +67,7 @@ def test_who_was_silent_is_told_that_the_polls_were_not_the_reason() -> None:
 
 
 @pytest.mark.spec("B.14.3")
-def test_who_never_was_a_member_is_told_of_no_polls() -> None:
+def test_a_consumer_that_never_was_a_member_is_notified_of_no_polls() -> None:
     async def scenario(place: Place) -> None:
         consumer = place.consumer("t", **GROUP)
         with pytest.raises(CommitFailedError) as failed:

@@ -25,7 +25,7 @@ Partitions = tuple[TopicPartition, ...]
 
 
 @pytest.mark.spec("B.2", "D-31")
-def test_a_seek_in_the_loop_holds_for_the_poll_behind_it() -> None:
+def test_a_seek_in_the_loop_holds_for_the_poll_after_it() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
             async for _ in c:
@@ -144,7 +144,7 @@ def test_leaving_waits_for_the_listener_that_runs_inside_a_poll(way: str) -> Non
 
 
 @pytest.mark.spec("B.18", "I-24")
-def test_a_listener_that_closes_its_consumer_is_told_once() -> None:
+def test_a_listener_that_closes_its_consumer_is_notified_once() -> None:
     async def scenario(broker: MiniBroker) -> None:
         told = []
 

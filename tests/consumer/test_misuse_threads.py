@@ -126,7 +126,7 @@ def test_whatever_a_listener_raises_the_call_ends(broker: MiniBroker, error: typ
 
 
 @pytest.mark.spec("U-03", "D-23")
-def test_a_deserializer_that_fails_on_every_third_record_stops_nobody(broker: MiniBroker) -> None:
+def test_a_deserializer_that_fails_on_every_third_record_stops_no_other(broker: MiniBroker) -> None:
     def decode(topic: str, headers: Any, data: bytes) -> int:
         if int(data) % 3 == 2:
             raise StopIteration(data)

@@ -85,7 +85,7 @@ def test_the_lag_goes_by_the_same_end_and_by_what_was_handed_out(level: str) -> 
 
 @levels
 @pytest.mark.spec("B.2", "U-26")
-def test_end_offsets_tells_the_lag_too(level: str) -> None:
+def test_end_offsets_reports_the_lag_too(level: str) -> None:
     """As in Java. Beginnings are no ends, and partitions that are not assigned have no lag."""
 
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
@@ -223,7 +223,7 @@ def test_with_timeout_0_it_is_sent_and_nothing_is_known() -> None:
 
 @levels
 @pytest.mark.spec("B.2", "S4-47")
-def test_the_position_is_what_comes_next_whoever_asks(level: str) -> None:
+def test_the_position_is_what_comes_next_for_every_caller(level: str) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await consumer.assign([A0, A1])
         assert await asyncio.gather(consumer.position(A0), consumer.position(A1)) == [BEGINS, 0]
@@ -254,7 +254,7 @@ def test_a_partition_that_is_not_there_is_named_when_time_is_over() -> None:
 
 
 @pytest.mark.spec("B.2", "B.15.9")
-def test_who_may_not_describe_a_topic_is_told_so() -> None:
+def test_a_member_that_may_not_describe_a_topic_gets_the_error() -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         kafka.deny("User:ANONYMOUS", "DESCRIBE", "Topic:a")
         for question in (consumer.end_offsets, consumer.beginning_offsets):
@@ -268,7 +268,7 @@ def test_who_may_not_describe_a_topic_is_told_so() -> None:
 
 @pytest.mark.spec("B.2", "B.15.9")
 @pytest.mark.parametrize("error", ["NOT_LEADER_OR_FOLLOWER", "OFFSET_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE"])
-def test_what_passes_by_itself_is_asked_again(error: str) -> None:
+def test_what_passes_automatically_is_asked_again(error: str) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         kafka.fail("ListOffsets", error, times=3)
         assert await consumer.end_offsets([A0]) == {A0: END}

@@ -131,7 +131,7 @@ def test_a_file_of_dead_letters_has_one_line_for_each(tmp_path: Path) -> None:
     assert ["kclient.error.class", base64.b64encode(b"ValueError").decode()] in lines[0]["headers"]
 
 
-def test_a_sink_that_fails_loses_nothing_and_stops_nobody_else() -> None:
+def test_a_sink_that_fails_loses_nothing_and_stops_no_other() -> None:
     broken = [True]
     letters: list[DeadLetter] = []
 
@@ -238,7 +238,7 @@ def test_without_keep_the_columns_are_those_of_spark_and_leaderEpoch() -> None:
 
 
 @pytest.mark.parametrize(("mode", "skipped"), [("skip", 3), ("keep", 0)])
-def test_who_is_left_out_is_counted(mode: str, skipped: int) -> None:
+def test_skipped_records_are_counted(mode: str, skipped: int) -> None:
     with consuming(["x", "1", "y", "z"], on_decode_error=mode) as consumer:
         polled(consumer, 7 - skipped - 1)
         counted = [
@@ -250,7 +250,7 @@ def test_who_is_left_out_is_counted(mode: str, skipped: int) -> None:
 
 
 @pytest.mark.spec("U-28")
-def test_what_is_left_out_is_told_in_the_log_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_left_out_is_reported_in_the_log_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "kclient.fetch")
     with cluster(["x", "1"] * 20) as kafka, reading(kafka, on_decode_error="skip") as consumer:
         assert len(one_by_one(consumer, 22)) == 22

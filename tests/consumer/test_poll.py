@@ -93,7 +93,7 @@ async def erring_member(place: Place, *topics: str, **settings: Any) -> LogsAndR
 @pytest.mark.spec("S0-42", "S1-18", "B.3.1")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_who_logs_and_retries_with_pauses_stays_a_good_member(protocol: str, trouble: str) -> None:
+def test_a_member_that_logs_and_retries_with_pauses_stays_a_good_member(protocol: str, trouble: str) -> None:
     settings, begin = TROUBLES[trouble]
 
     async def scenario(place: Place) -> None:

@@ -138,7 +138,7 @@ def test_leftovers_come_first_without_the_network_and_in_order_within_each_parti
 
 
 @pytest.mark.spec("S2-07", "S3-13")
-def test_the_next_fetch_goes_out_while_nobody_polls_and_what_waits_has_an_end() -> None:
+def test_the_next_fetch_goes_out_between_polls_and_what_waits_has_an_end() -> None:
     """One answer is being drained and one waits; the third is asked for when the first is used up, and not before."""
 
     async def scenario(kafka: EmbeddedCluster) -> None:
@@ -190,7 +190,7 @@ def test_what_is_left_over_is_not_fetched_once_more() -> None:
 
 
 @pytest.mark.spec("S2-50", "B.15.12")
-def test_an_error_leaves_the_queue_when_it_is_told_and_its_partition_is_fetched_again() -> None:
+def test_an_error_leaves_the_queue_when_it_is_reported_and_its_partition_is_fetched_again() -> None:
     async def scenario(kafka: EmbeddedCluster) -> None:
         kafka.on("Fetch", refuse_a1, times=None)
         async with consumer_of(kafka) as consumer:
@@ -408,7 +408,7 @@ def test_without_a_commit_and_without_a_policy_the_partitions_are_named() -> Non
 
 
 @pytest.mark.spec("S2-47")
-def test_each_leader_is_asked_for_its_own_and_nobody_waits_for_the_slow_one() -> None:
+def test_each_leader_is_asked_for_its_own_and_nothing_waits_for_the_slow_one() -> None:
     """Δ: asynchronous and parallel. The one that is slow holds up neither the other nor a poll."""
 
     async def scenario(kafka: EmbeddedCluster) -> None:

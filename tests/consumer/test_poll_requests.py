@@ -24,7 +24,7 @@ INVALID_COMMIT_OFFSET_SIZE, REBALANCE_IN_PROGRESS = 28, 27
 
 
 @pytest.mark.spec("S0-01")
-def test_without_a_coordinator_nobody_asks_for_positions() -> None:
+def test_without_a_coordinator_no_positions_are_requested() -> None:
     async def scenario(broker: MiniBroker) -> None:
         right = broker.default_responses["FindCoordinatorRequest"]
 
@@ -172,7 +172,7 @@ def test_a_wakeup_while_records_are_decoded_waits_for_the_next_poll() -> None:
 
 
 @pytest.mark.spec("S1-32", "S3-19")
-def test_a_commit_amid_iteration_stores_the_offset_behind_the_record_in_hand() -> None:
+def test_a_commit_amid_iteration_stores_the_offset_after_the_record_in_hand() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a", enable_auto_commit=False) as c:
             async for record in c:
@@ -224,7 +224,7 @@ def test_any_other_failure_of_an_automatic_commit_is_logged_and_the_interval_goe
 
 @pytest.mark.spec("S3-20", "U-28")
 @pytest.mark.parametrize("automatic", [True, False])
-def test_commits_that_keep_failing_are_told_of_once_in_a_while(
+def test_commits_that_keep_failing_are_reported_once_in_a_while(
     automatic: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(broker: MiniBroker) -> None:
@@ -264,7 +264,7 @@ def test_a_new_assignment_puts_the_automatic_commit_off_for_a_whole_interval() -
 
 
 @pytest.mark.spec("S3-26", "S3-51")
-def test_joining_tells_the_settings_of_the_group() -> None:
+def test_joining_reports_the_settings_of_the_group() -> None:
     async def scenario(broker: MiniBroker) -> None:
         settings = {"session_timeout_ms": 7_000, "max_poll_interval_ms": 90_000, "group_instance_id": "i-1"}
         join = broker.JoinGroup
@@ -364,7 +364,7 @@ def test_a_rebalance_is_logged_with_its_partitions(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.spec("S0-63")
-def test_a_healthy_start_is_told_in_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_healthy_start_is_reported_in_few_lines(caplog: pytest.LogCaptureFixture) -> None:
     """U-28: at most ten lines, however many partitions there are; where they begin is one line for an answer."""
 
     async def scenario(broker: MiniBroker) -> None:

@@ -45,7 +45,7 @@ async def polled_until(c: Any, reached: Any) -> list[Any]:
 
 
 @pytest.mark.spec("S3-32", "S3-43", "S3-49")
-def test_the_first_join_tells_of_the_assignment_alone_and_close_of_the_revocation() -> None:
+def test_the_first_join_reports_the_assignment_alone_and_close_of_the_revocation() -> None:
     async def scenario(broker: MiniBroker) -> None:
         journal = Journal()
         async with consumer(broker, "a", listener=journal) as c:
@@ -191,7 +191,7 @@ def test_an_error_of_ours_inside_of_on_partitions_assigned_comes_out_as_it_is() 
     with_broker(scenario)
 
 
-def test_without_on_partitions_lost_the_revoked_method_is_told() -> None:
+def test_without_on_partitions_lost_the_revoked_method_is_called() -> None:
     async def scenario(broker: MiniBroker) -> None:
         class Short:
             told: tuple[TopicPartition, ...] = ()
@@ -208,7 +208,7 @@ def test_without_on_partitions_lost_the_revoked_method_is_told() -> None:
     with_broker(scenario)
 
 
-def test_a_listener_that_raises_in_close_is_told_at_the_end_and_the_member_has_left() -> None:
+def test_a_listener_that_raises_in_close_is_notified_at_the_end_and_the_member_has_left() -> None:
     async def scenario(broker: MiniBroker) -> None:
         class Broken(Journal):
             async def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
@@ -242,7 +242,7 @@ def test_unsubscribe_revokes_leaves_and_commits_nothing() -> None:
 
 
 @pytest.mark.spec("S3-42")
-def test_an_assignment_of_a_topic_nobody_asked_for_is_not_taken() -> None:
+def test_an_assignment_of_a_topic_that_was_not_requested_is_not_taken() -> None:
     async def scenario(broker: MiniBroker) -> None:
         journal = Journal()
         async with consumer(broker, "a", listener=journal) as c:
@@ -274,7 +274,7 @@ def test_an_object_without_any_of_the_methods_is_no_listener() -> None:
 
 
 @pytest.mark.spec("S3-54", "U-28")
-def test_with_hundreds_of_partitions_a_rebalance_is_told_in_short_lines(
+def test_with_hundreds_of_partitions_a_rebalance_is_reported_in_short_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The first few by name; the rest is a number, also in what a listener's error says."""

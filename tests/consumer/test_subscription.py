@@ -114,7 +114,7 @@ def test_partitions_may_be_plain_pairs_or_a_single_one() -> None:
 
 
 @pytest.mark.parametrize("call", ["subscribe", "assign", "committed", "end_offsets", "pause"])
-def test_what_is_no_list_is_told_what_to_write(call: str) -> None:
+def test_what_is_no_list_gets_advice(call: str) -> None:
     async def scenario() -> None:
         async with AsyncConsumer(bootstrap_servers="localhost:1", group_id="g") as consumer:
             with pytest.raises(ArgumentError, match="must be a list of"):
@@ -123,7 +123,7 @@ def test_what_is_no_list_is_told_what_to_write(call: str) -> None:
     on_a_loop(scenario)
 
 
-def test_settings_given_as_a_topic_are_told_their_place_and_not_shown() -> None:
+def test_settings_given_as_a_topic_are_reported_with_their_place_and_not_shown() -> None:
     with pytest.raises(ArgumentError, match="config=") as told:
         AsyncConsumer({"bootstrap.servers": "a:1", "sasl.password": "hush"})  # type: ignore[arg-type]
     assert "hush" not in str(told.value)

@@ -81,7 +81,7 @@ def test_the_readme_loop(broker: MiniBroker) -> None:
 
 
 @pytest.mark.spec("D-78")
-def test_a_second_loop_goes_on_behind_the_record_that_ended_the_first(broker: MiniBroker) -> None:
+def test_a_second_loop_goes_on_after_the_record_that_ended_the_first(broker: MiniBroker) -> None:
     seen: list[int] = []
     with consumer(broker, "a") as c:
         for record in c:

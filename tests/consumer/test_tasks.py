@@ -158,7 +158,7 @@ def test_a_timeout_beyond_all_numbers_is_for_ever(endless: float) -> None:
 # --- background tasks
 
 
-def test_a_flow_that_fails_ends_no_other_and_starts_anew_when_its_error_is_taken() -> None:
+def test_a_flow_that_fails_ends_no_other_and_starts_again_when_its_error_is_taken() -> None:
     """M-108."""
 
     async def scenario() -> None:

@@ -17,7 +17,7 @@ LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
 
 
 @pytest.mark.spec("B.14.1")
-def test_a_commit_and_a_question_that_run_out_of_time_tell_the_last_refusal() -> None:
+def test_a_commit_and_a_question_that_run_out_of_time_report_the_last_refusal() -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
             cluster.produce("t", ["v"], partition=0)
@@ -37,7 +37,7 @@ def test_a_commit_and_a_question_that_run_out_of_time_tell_the_last_refusal() ->
 
 
 @pytest.mark.spec("B.18")
-def test_the_commit_on_close_tells_why_it_could_not_be_done(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_commit_on_close_reports_why_it_could_not_be_done(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
             cluster.produce("t", ["v"], partition=0)

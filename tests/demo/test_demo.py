@@ -81,7 +81,7 @@ def test_without_java_it_says_what_to_do_before_anything_starts(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     process = start("--engine", "direct", "--out", str(tmp_path / "file"))
     output, _ = process.communicate(timeout=60)

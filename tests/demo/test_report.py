@@ -102,7 +102,7 @@ def test_every_picture_has_a_name_and_a_table() -> None:
     assert {"lang": "en"} in page.all("html")
 
 
-def test_recovery_throughput_delay_machine_and_versions_are_told() -> None:
+def test_recovery_throughput_delay_machine_and_versions_are_reported() -> None:
     run = a_run()
     found = {figure.name: figure for figure in figures(run)}
     assert {name: figure.value for name, figure in found.items()} == {
@@ -155,7 +155,7 @@ def test_a_colour_has_one_meaning_in_every_picture() -> None:
     assert set(re.findall(r"\.bar\.[^{]*\{[^}]*?var\(--(\w+)\)", css)) == {"tint"}
 
 
-def test_events_are_told_in_order_and_marked_by_number() -> None:
+def test_events_are_reported_in_order_and_marked_by_number() -> None:
     text = Page(render(a_run())).text
     for number, told in enumerate(
         ("4.0 s broker 3 killed", "5.0 s member A has", "11.0 s the job killed"), 1
@@ -202,7 +202,7 @@ def test_a_killed_process_ends_with_a_cross() -> None:
     assert [bar.kind for bar in by_name["ingest"].bars] == ["starts", "lands"]
 
 
-def test_lag_breaks_where_nobody_answered_and_every_partition_shares_a_scale() -> None:
+def test_lag_breaks_without_a_response_and_every_partition_shares_a_scale() -> None:
     picture = lag(a_run(), "delays", Frame(20.0, 1.0))
     assert len(picture.lines) == 2  # nothing between 2 s and 8 s
     assert picture.highest == Sample(1.0, [300, 300])

@@ -114,7 +114,7 @@ def test_the_question_without_spark_is_answered_from_the_files_alone(ran: tuple[
     assert "without Spark" in (out / "report.html").read_text()
 
 
-def test_a_second_run_begins_anew(ran: tuple[int, Path, str]) -> None:
+def test_a_second_run_begins_again(ran: tuple[int, Path, str]) -> None:
     """Over the same directory; a page of the first is not there meanwhile."""
     _, out, _ = ran
     pages: list[bool] = []

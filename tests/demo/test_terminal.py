@@ -74,7 +74,7 @@ def test_kills_are_red_and_what_is_done_is_green_on_a_terminal(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_who_wants_no_colours_gets_none(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_colours_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     assert Terminal(Screen()).paint("x", KILLED) == "x"
 

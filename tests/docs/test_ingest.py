@@ -90,7 +90,7 @@ def shape(text: str) -> list[str]:
 
 
 @pytest.mark.spec("SP-82", "SP-83", "SP-84", "SP-89")
-def test_the_quick_start_tells_what_the_page_says(
+def test_the_quick_start_reports_what_the_page_says(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = place.run(QUICK)

@@ -46,19 +46,19 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.spec("S1-14")
-def test_it_tells_that_poll_without_a_duration_waited_for_metadata_and_that_there_is_none_here() -> None:
+def test_it_says_that_poll_without_a_duration_waited_for_metadata_and_that_there_is_none_here() -> None:
     assert "`poll(long)`, deprecated in 2.0 and removed in 4.0, waited for metadata without limit" in PROSE
     assert "kclient has no such call: all of `poll(timeout)` counts against the timeout" in PROSE
 
 
 @pytest.mark.spec("S3-11")
-def test_it_tells_that_the_old_poll_waited_for_the_join_and_that_ours_does_not() -> None:
+def test_it_says_that_the_old_poll_waited_for_the_join_and_that_ours_does_not() -> None:
     assert "`poll(long)` waited without limit for the group's join to end before it fetched." in PROSE
     assert "kclient does not: `poll` starts a join, goes on with the partitions that stay" in PROSE
 
 
 @pytest.mark.spec("S3-23")
-def test_it_tells_of_consumers_that_decided_alone_in_zookeeper() -> None:
+def test_it_reports_consumers_that_decided_alone_in_zookeeper() -> None:
     assert (
         "Each consumer watched `/consumers/<group>/ids` and `/brokers/topics/<topic>` in ZooKeeper and decided alone"
         in PROSE

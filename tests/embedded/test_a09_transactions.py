@@ -95,7 +95,7 @@ def test_read_committed_stops_at_the_open_transaction(v2: bool) -> None:
 
 
 @both
-def test_an_aborted_one_lets_pass_what_was_behind_it(v2: bool) -> None:
+def test_an_aborted_one_lets_pass_what_was_after_it(v2: bool) -> None:
     async def play(cluster: EmbeddedCluster, asker: Asker, producer: RawProducer) -> None:
         async with consumer_of(cluster) as consumer:
             await consumer.assign([T0])

@@ -163,7 +163,7 @@ def test_a_member_whose_answer_is_held_back_does_not_expire() -> None:
 
 
 @pytest.mark.spec("S4-55")
-def test_the_session_begins_anew_with_an_answer_to_a_join_that_was_held_back() -> None:
+def test_the_session_begins_again_with_an_answer_to_a_join_that_was_held_back() -> None:
     async def scenario(world: World) -> None:
         parked, slow = world.member(session_ms=6_000), world.member(session_ms=6_000)
         await stable(world, parked, slow)
@@ -178,7 +178,7 @@ def test_the_session_begins_anew_with_an_answer_to_a_join_that_was_held_back() -
 
 
 @pytest.mark.spec("S4-55")
-def test_the_session_begins_anew_with_an_answer_to_a_sync_that_was_held_back() -> None:
+def test_the_session_begins_again_with_an_answer_to_a_sync_that_was_held_back() -> None:
     async def scenario(world: World) -> None:
         leader, parked = world.member(session_ms=6_000), world.member(session_ms=6_000)
         await gathered(world, leader, parked)
@@ -204,7 +204,7 @@ async def check_that_the_session_has_just_begun(world: World, silent: Member, al
 
 
 @pytest.mark.spec("S4-36", "B.21", "E13")
-def test_who_does_not_rejoin_within_the_longest_rebalance_timeout_is_dropped() -> None:
+def test_a_member_that_does_not_rejoin_within_the_longest_rebalance_timeout_is_dropped() -> None:
     async def scenario(world: World) -> None:
         quick = world.member(rebalance_ms=5_000, session_ms=60_000)
         slow = world.member(rebalance_ms=20_000, session_ms=60_000)
@@ -285,7 +285,7 @@ def test_a_group_of_absent_static_members_gathers_until_it_is_empty() -> None:
 
 
 @pytest.mark.spec("S4-56", "S4-42")
-def test_a_third_member_before_the_plan_sends_everybody_back_to_join() -> None:
+def test_a_third_member_before_the_plan_sends_all_back_to_join() -> None:
     async def scenario(world: World) -> None:
         leader, follower, third = (world.member() for _ in range(3))
         await gathered(world, leader, follower)
@@ -345,7 +345,7 @@ def test_a_forgotten_member_gets_nothing_and_a_late_one_what_was_stored() -> Non
 
 
 @pytest.mark.spec("B.21")
-def test_who_does_not_ask_for_its_part_within_the_rebalance_timeout_is_removed() -> None:
+def test_a_member_that_does_not_ask_for_its_part_within_the_rebalance_timeout_is_removed() -> None:
     async def scenario(world: World) -> None:
         prompt, never = (world.member(rebalance_ms=5_000, session_ms=60_000) for _ in range(2))
         await gathered(world, prompt, never)
@@ -395,7 +395,7 @@ def test_the_protocol_with_most_votes_among_the_common_ones_wins() -> None:
 
 
 @pytest.mark.spec("B.21")
-def test_a_group_that_is_read_back_too_large_keeps_those_who_come_first() -> None:
+def test_a_group_that_is_read_back_too_large_keeps_those_that_come_first() -> None:
     async def scenario(world: World) -> None:
         one, two = world.member(), world.member()
         await stable(world, one, two)

@@ -117,7 +117,7 @@ def test_nobody_coordinates_a_group_whose_partition_has_no_leader(version: int) 
 
 
 @pytest.mark.spec("S4-29")
-def test_an_id_that_nobody_gave_out_makes_no_group() -> None:
+def test_an_unassigned_id_makes_no_group() -> None:
     async def scenario(world: World) -> None:
         await known(world)
         stranger = world.member()
@@ -129,7 +129,7 @@ def test_an_id_that_nobody_gave_out_makes_no_group() -> None:
 
 
 @pytest.mark.spec("S4-54")
-def test_who_may_not_read_the_group_is_told_nothing_of_it() -> None:
+def test_a_member_that_may_not_read_the_group_learns_nothing_of_it() -> None:
     async def scenario(world: World) -> None:
         member = world.member()
         await stable(world, member)
@@ -146,7 +146,7 @@ def test_who_may_not_read_the_group_is_told_nothing_of_it() -> None:
 
 
 @pytest.mark.spec("S4-35")
-def test_a_stable_group_begins_anew_for_a_member_without_an_id() -> None:
+def test_a_stable_group_begins_again_for_a_member_without_an_id() -> None:
     async def scenario(world: World) -> None:
         member, newcomer = world.member(), world.member(join_version=3)
         await stable(world, member)
@@ -246,7 +246,7 @@ def test_a_plan_that_cannot_be_stored_is_everybodys_error_and_another_rebalance(
 
 
 @pytest.mark.spec("S4-41")
-def test_a_late_sync_begins_the_session_anew() -> None:
+def test_a_late_sync_begins_the_session_again() -> None:
     async def scenario(world: World) -> None:
         leader, late = world.member(session_ms=60_000), world.member(session_ms=10_000)
         await stable(world, leader, late)

@@ -51,7 +51,7 @@ def test_what_is_due_on_the_way_is_called_in_its_order_and_at_its_time() -> None
     assert asyncio.run(main()) == [("first", 10), ("made on the way", 15), ("second", 30)]
 
 
-def test_it_rings_by_itself_too() -> None:
+def test_it_rings_automatically_too() -> None:
     async def main() -> None:
         clock = Clock(Runtime())
         async with asyncio.timeout(5):
@@ -60,7 +60,7 @@ def test_it_rings_by_itself_too() -> None:
     asyncio.run(main())
 
 
-def test_time_passes_for_whoever_says_so_on_whatever_thread() -> None:
+def test_time_passes_for_any_caller_on_whatever_thread() -> None:
     with EmbeddedCluster() as cluster:
         before, wall = cluster.clock.now(), cluster.clock.wall_ms()
         thread = threading.Thread(target=cluster.clock.advance, args=("10m",))
@@ -122,7 +122,7 @@ def test_timers_that_were_cancelled_do_not_pile_up() -> None:
     assert asyncio.run(main()) <= 1_010
 
 
-def test_a_timer_of_a_broker_that_fails_is_told_when_the_cluster_ends() -> None:
+def test_a_timer_of_a_broker_that_fails_is_reported_when_the_cluster_ends() -> None:
     def fail() -> None:
         raise ValueError("a bug")
 

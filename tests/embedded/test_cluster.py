@@ -111,14 +111,14 @@ def test_a_start_that_fails_leaves_nothing_behind() -> None:
     assert after.count("kclient.embedded") == before.count("kclient.embedded")
 
 
-def test_clients_of_a_cluster_that_ended_are_told() -> None:
+def test_clients_of_a_cluster_that_ended_are_notified() -> None:
     with EmbeddedCluster() as cluster:
         servers = cluster.bootstrap_servers
     with pytest.raises(PortClosedError), Consumer(bootstrap_servers=servers) as consumer:
         consumer.list_topics()
 
 
-def test_a_broker_that_is_killed_forgets_those_who_left_while_they_were_parked() -> None:
+def test_a_broker_that_is_killed_forgets_those_that_left_while_they_were_parked() -> None:
     async def main() -> None:
         async with EmbeddedCluster(topics={"orders": 1}) as cluster, Asker(cluster) as asker:
             before = asyncio.all_tasks()
@@ -164,7 +164,7 @@ def test_a_control_that_fails_with_a_timeout_fails_with_that_timeout() -> None:
 
 
 @pytest.mark.spec("F-17")
-def test_a_connection_that_nobody_uses_is_closed() -> None:
+def test_a_connection_that_is_unused_is_closed() -> None:
     async def main() -> None:
         config = {"connections.max.idle.ms": 10_000}
         async with (

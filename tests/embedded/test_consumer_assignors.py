@@ -36,7 +36,7 @@ def given_out(found: Targets) -> list[TopicIdPartition]:
 @pytest.mark.spec("B.17.6")
 @pytest.mark.parametrize("name", ["uniform", "range"])
 @given(topics_drawn, groups())
-def test_every_wanted_partition_goes_to_one_who_wants_it(
+def test_every_wanted_partition_goes_to_one_that_wants_it(
     name: str, topics: Topics, members: list[MemberSubscription]
 ) -> None:
     found = ASSIGNORS[name](topics, members)
@@ -56,7 +56,7 @@ def test_every_wanted_partition_goes_to_one_who_wants_it(
 
 
 @given(topics_drawn, groups())
-def test_uniform_leaves_nobody_two_behind_another_whose_partitions_it_wants(
+def test_uniform_leaves_no_member_two_behind_another_whose_partitions_it_wants(
     topics: Topics, members: list[MemberSubscription]
 ) -> None:
     found = ASSIGNORS["uniform"](topics, members)
@@ -114,7 +114,7 @@ def test_range_cuts_each_topic_into_runs_static_members_first() -> None:
     }
 
 
-def test_of_two_who_had_a_partition_one_keeps_it() -> None:
+def test_of_two_that_had_a_partition_one_keeps_it() -> None:
     topic = TOPICS[0]
     both = (TopicIdPartition(topic, 0),)
     members = [MemberSubscription("b", (topic,), held=both), MemberSubscription("a", (topic,), held=both)]

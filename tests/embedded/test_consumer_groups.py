@@ -350,7 +350,7 @@ def written(partition: Any) -> list[tuple[int, Any]]:
 # --- what observers are told
 
 
-def test_observers_are_told_who_holds_what_in_which_epoch() -> None:
+def test_observers_are_notified_who_holds_what_in_which_epoch() -> None:
     class Watch(Observer):
         def __init__(self) -> None:
             self.seen: list[tuple[int, str, list[int]]] = []

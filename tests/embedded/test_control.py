@@ -143,7 +143,7 @@ def test_nothing_is_written_to_a_leader_that_cannot_take_it(cluster: EmbeddedClu
     assert leaders(cluster, node=2) == [2, 2, 3]
 
 
-def test_a_topic_made_anew_during_a_pause_stays_where_it_is(cluster: EmbeddedCluster) -> None:
+def test_a_topic_recreated_during_a_pause_stays_where_it_is(cluster: EmbeddedCluster) -> None:
     cluster.pause(1)
     cluster.clock.advance("10s")
     cluster.recreate_topic("orders")
@@ -184,7 +184,7 @@ def test_a_partition_without_a_broker_has_no_leader_and_gets_it_back() -> None:
         assert cluster.produce("orders", ["kept"]) == [(0, 0)]
 
 
-def test_leaders_move_where_they_are_told_or_to_the_next_in_sync(cluster: EmbeddedCluster) -> None:
+def test_leaders_move_where_they_are_sent_or_to_the_next_in_sync(cluster: EmbeddedCluster) -> None:
     cluster.set_leader("orders", 0, 3)
     cluster.move_leader("orders", 1)
     assert leaders(cluster) == [3, 3, 3]
@@ -262,7 +262,7 @@ def test_topics_grow_go_and_come_again_under_another_id(cluster: EmbeddedCluster
         cluster.delete_topic("orders")
 
 
-def test_clients_are_told_the_advertised_address_and_bootstrap_stays(cluster: EmbeddedCluster) -> None:
+def test_clients_get_the_advertised_address_and_bootstrap_stays(cluster: EmbeddedCluster) -> None:
     servers = cluster.bootstrap_servers
     cluster.advertise(2, "kafka", 9092)
     brokers = {broker.node_id: (broker.host, broker.port) for broker in metadata(cluster).brokers}
@@ -307,7 +307,7 @@ def test_records_go_where_key_turn_or_number_say(cluster: EmbeddedCluster) -> No
     assert cluster.produce("made-by-itself", []) == []
 
 
-def test_a_broker_says_no_as_often_as_it_is_told(cluster: EmbeddedCluster) -> None:
+def test_a_broker_says_no_as_often_as_requested(cluster: EmbeddedCluster) -> None:
     cluster.fail("ApiVersions", "NOT_CONTROLLER", times=2, broker=1)
     codes = [ask(cluster, ApiVersionsRequest(), 0).error_code for _ in range(3)]
     assert codes == [NOT_CONTROLLER, NOT_CONTROLLER, 0]
@@ -407,7 +407,7 @@ def test_a_broker_that_is_started_twice_at_once_is_started_twice_in_turn() -> No
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # its threads are why it asks
-def test_a_child_of_the_process_is_told_where_the_cluster_runs(cluster: EmbeddedCluster) -> None:
+def test_a_child_of_the_process_is_notified_where_the_cluster_runs(cluster: EmbeddedCluster) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -473,7 +473,7 @@ def test_the_log_of_requests_keeps_the_newest_within_its_bounds(
     assert [entry.api for entry in cluster.requests] == ["Fetch", "Fetch"]
 
 
-def test_an_edit_that_fails_is_told_at_the_end_and_ends_the_connection() -> None:
+def test_an_edit_that_fails_is_reported_at_the_end_and_ends_the_connection() -> None:
     def broken(asked: Any, answer: Any) -> Any:
         raise ZeroDivisionError
 
@@ -506,7 +506,7 @@ def read_from(entry: Any) -> int:
     return int(entry.response.responses[0].partitions[0].preferred_read_replica)
 
 
-def test_old_records_expire_when_time_passes_or_when_told() -> None:
+def test_old_records_expire_when_time_passes_or_on_request() -> None:
     with EmbeddedCluster() as cluster:
         cluster.create("orders", config={"retention.ms": "60000"})
         log = cluster.state.topics["orders"].partitions[0].log
@@ -536,7 +536,7 @@ def test_committed_offsets_are_those_of_the_coordinator_wherever_it_moves(cluste
     assert cluster.committed("billing") == {("orders", 1): 3}
 
 
-def test_members_are_gathered_anew_when_the_test_wants_it(cluster: EmbeddedCluster) -> None:
+def test_members_are_gathered_again_when_the_test_wants_it(cluster: EmbeddedCluster) -> None:
     with pytest.raises(ArgumentError, match="Group 'billing' has no members; groups with members are none"):
         cluster.rebalance("billing")
     settings = {"group_id": "billing", "heartbeat_interval_ms": 50}

@@ -40,7 +40,7 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 
 
 @pytest.mark.spec("S1-03", "S1-09", "S1-25", "S1-35", "S4-13", "S4-14")
-def test_two_first_lookups_make_one_topic_and_both_are_told_to_ask_again() -> None:
+def test_two_first_lookups_make_one_topic_and_both_are_asked_to_retry() -> None:
     async def scenario(world: World) -> None:
         first, second = await asyncio.gather(world.find(node=1), world.find(node=2))
         for answer in (first, second):
@@ -141,7 +141,7 @@ def test_with_too_few_brokers_the_topic_is_not_made_and_an_error_says_which_sett
         (1, f"TransactionalId:{GROUP}", TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     ],
 )
-def test_who_may_not_know_makes_no_topic(kind: int, resource: str, code: int) -> None:
+def test_a_member_that_may_not_know_makes_no_topic(kind: int, resource: str, code: int) -> None:
     async def scenario(world: World) -> None:
         world.cluster.deny("User:ANONYMOUS", "DESCRIBE", resource)
         assert (await world.find(key_type=kind)).error_code == code
@@ -190,7 +190,7 @@ def test_a_stable_group_goes_on_without_a_rebalance() -> None:
 
 
 @pytest.mark.spec("B.21")
-def test_who_is_silent_after_the_move_expires_at_the_new_one() -> None:
+def test_a_member_that_is_silent_after_the_move_expires_at_the_new_one() -> None:
     async def scenario(world: World) -> None:
         alive, silent = world.member(), world.member(session_ms=6_000)
         await stable(world, alive, silent)
@@ -206,7 +206,7 @@ def test_who_is_silent_after_the_move_expires_at_the_new_one() -> None:
 
 @pytest.mark.spec("S4-42", "B.21")
 @pytest.mark.parametrize("phase", ["joining", "syncing"])
-def test_whoever_is_parked_is_sent_to_the_new_one(phase: str) -> None:
+def test_a_parked_request_is_sent_to_the_new_one(phase: str) -> None:
     async def scenario(world: World) -> None:
         one, two = world.member(), world.member()
         if phase == "joining":

@@ -163,7 +163,7 @@ def test_version_5_does_not_know_storage_errors() -> None:
 
 @pytest.mark.spec("B.10.6")
 @pytest.mark.parametrize(("version", "told"), [(15, False), (16, True), (18, True)])
-def test_who_leads_is_told_from_version_16_on(version: int, told: bool) -> None:
+def test_the_leader_is_named_from_version_16_on(version: int, told: bool) -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         cluster.move_leader("orders", 0, 3)
         wanted = FetchPartition(fetch_offset=0, current_leader_epoch=0, partition_max_bytes=MANY)
@@ -184,7 +184,7 @@ def test_who_leads_is_told_from_version_16_on(version: int, told: bool) -> None:
 
 
 @pytest.mark.spec("B.10.16")
-def test_a_fetcher_whose_last_record_is_of_another_log_is_told_where_they_part() -> None:
+def test_a_fetcher_whose_last_record_is_of_another_log_is_notified_where_they_part() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         for _ in range(3):
             await on.produce(batch(b"a"))

@@ -80,7 +80,7 @@ def run(test: Callable[[EmbeddedCluster, Talk], Awaitable[None]], **config: Any)
 
 
 @pytest.mark.spec("B.10.14")
-def test_only_news_is_told() -> None:
+def test_only_news_is_reported() -> None:
     async def test(cluster: EmbeddedCluster, talk: Talk) -> None:
         assert await talk.say(FULL, {0: 0, 1: 0}) == NONE
         assert talk.told == [(0, NONE, False), (1, NONE, False)]
@@ -109,7 +109,7 @@ def test_only_news_is_told() -> None:
 
 
 @pytest.mark.spec("B.10.5")
-def test_who_was_served_is_last_next_time() -> None:
+def test_a_partition_that_was_served_is_last_next_time() -> None:
     async def test(cluster: EmbeddedCluster, talk: Talk) -> None:
         for number in range(3):
             cluster.produce("orders", ["a"], partition=number)
@@ -219,7 +219,9 @@ def wanted(count: int) -> dict[Any, CachedPartition]:
         (199, 200, 1, True, True),  # brokers go before clients
     ],
 )
-def test_who_takes_whose_slot(created: int, used: int, size: int, privileged: bool, evicts: bool) -> None:
+def test_which_session_takes_which_slot(
+    created: int, used: int, size: int, privileged: bool, evicts: bool
+) -> None:
     sessions = FetchSessionCache(Runtime(rng=Random(5)), slots=1)
     old = sessions.create(wanted(1), False, False, float(created))
     sessions.advance(sessions.find(old, 1, False), float(used))

@@ -45,7 +45,7 @@ def test_the_leader_sends_a_consumer_to_the_follower_in_its_rack_that_is_furthes
 
 
 @pytest.mark.spec("B.10.15", "F-38")
-def test_the_leader_sends_nobody_away_for_an_offset_below_the_log_start() -> None:
+def test_the_leader_redirects_no_fetch_for_an_offset_below_the_log_start() -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(brokers=3, topics={"orders": 1}, **RACKED) as cluster,

@@ -46,7 +46,7 @@ ANYBODY = "User:*"
 
 
 @pytest.mark.spec("S4-54", "S4-38", "S1-06")
-def test_who_may_not_read_the_group_is_told_so_and_makes_none() -> None:
+def test_a_member_that_may_not_read_the_group_gets_the_error_and_makes_none() -> None:
     async def scenario(world: World) -> None:
         await known(world)
         world.cluster.deny(ANYBODY, "READ", f"Group:{GROUP}")
@@ -95,7 +95,7 @@ def test_topics_that_one_may_not_know_are_errors_where_named_and_left_out_where_
 
 @pytest.mark.spec("B.15.7")
 @pytest.mark.parametrize("version", [1, 5, 7])
-def test_who_may_not_describe_the_group_reads_no_offsets(version: int) -> None:
+def test_a_member_that_may_not_describe_the_group_reads_no_offsets(version: int) -> None:
     async def scenario(world: World) -> None:
         await known(world)
         await world.commit(1)
@@ -128,7 +128,7 @@ def test_listing_shows_what_one_may_describe() -> None:
 
 @pytest.mark.spec("C.2.1")
 @pytest.mark.parametrize(("release", "everything"), [("2.8", 328), ("4.3", 3400)])
-def test_describing_tells_what_one_may_do(release: str, everything: int) -> None:
+def test_describing_reports_what_one_may_do(release: str, everything: int) -> None:
     async def scenario(world: World) -> None:
         await known(world)
         await world.commit(1)
@@ -214,7 +214,7 @@ def test_a_group_can_be_made_to_rebalance_and_a_member_to_expire() -> None:
 
 
 @pytest.mark.spec("S1-36", "S4-14")
-def test_each_listener_is_told_of_its_own_port() -> None:
+def test_each_listener_is_notified_of_its_own_port() -> None:
     inside = Listener("INTERNAL")
     with EmbeddedCluster(3, listeners=[inside]) as cluster:
         cluster.coordinator_of(GROUP)  # makes the topic

@@ -138,7 +138,7 @@ def check(group: ClassicGroup) -> None:
 
 @pytest.mark.spec("S4-01", "S4-42", "S4-36", "S4-56", "B.21")
 @pytest.mark.parametrize("seed", range(25))
-def test_whoever_waits_is_answered_and_a_silent_group_ends_empty(seed: int) -> None:
+def test_a_waiting_request_is_answered_and_a_silent_group_ends_empty(seed: int) -> None:
     async def main() -> None:
         chance = random.Random(seed)
         runtime = Runtime(rng=random.Random(seed))

@@ -62,7 +62,7 @@ async def send(
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_everybody_gets_another_id(version: int) -> None:
+def test_each_producer_gets_another_id(version: int) -> None:
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
         answers = [
             await asker.ask(InitProducerIdRequest(transactional_id=None), version, node=node)
@@ -115,7 +115,7 @@ def test_sequences_outlive_the_leader() -> None:
     run(test, brokers=3)
 
 
-def test_who_may_be_an_idempotent_producer() -> None:
+def test_a_client_that_may_be_an_idempotent_producer() -> None:
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
         request = InitProducerIdRequest(transactional_id=None)
         cluster.deny("*", "IDEMPOTENT_WRITE", "Cluster:*")

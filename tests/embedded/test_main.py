@@ -77,7 +77,7 @@ def test_on_an_ipv6_address_it_prints_what_clients_take_and_advertises_it() -> N
         assert with_users.startswith("[::1]:")
 
 
-def test_it_obeys_and_tells_what_happens() -> None:
+def test_it_obeys_and_reports_what_happens() -> None:
     with running("--brokers", "2", "--topic", "flights") as process:
         line(process, "stdout")
         assert "2 brokers of release 4.3 serve;" in line(process, "stderr")
@@ -93,7 +93,7 @@ def test_it_obeys_and_tells_what_happens() -> None:
     assert "broker 1 is started" in told[6]  # which takes time, so it is told when all else is
 
 
-def test_one_is_told_as_one() -> None:
+def test_one_is_reported_as_one() -> None:
     with running("--topic", "flights") as process:
         line(process, "stdout")
         assert "1 broker of release 4.3 serves;" in line(process, "stderr")
@@ -103,7 +103,7 @@ def test_one_is_told_as_one() -> None:
         assert line(process, "stderr").endswith("topic more is made, 1 partition\n")
 
 
-def test_it_listens_where_it_is_told() -> None:
+def test_it_listens_where_it_was_told_to() -> None:
     with running() as process:
         free = int(line(process, "stdout").strip().rpartition(":")[2])
     with running("--host", "localhost", "--port", str(free)) as process:
@@ -188,7 +188,7 @@ def test_it_serves_without_standard_streams() -> None:
         process.communicate(timeout=SECONDS)
 
 
-def test_it_serves_on_when_nobody_listens_to_what_it_tells() -> None:
+def test_it_serves_on_when_its_output_is_not_read() -> None:
     with running("--brokers", "2") as process:
         servers = line(process, "stdout")
         assert process.stderr is not None
@@ -203,7 +203,7 @@ def test_it_serves_on_when_nobody_listens_to_what_it_tells() -> None:
         assert process.wait(SECONDS) == 0
 
 
-def test_a_command_that_fails_later_is_told() -> None:
+def test_a_command_that_fails_later_is_reported() -> None:
     with running() as process, socket.socket() as taken:
         port = int(line(process, "stdout").rpartition(":")[2])
         assert process.stdin is not None
@@ -223,5 +223,5 @@ def test_a_command_that_fails_later_is_told() -> None:
     [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False),
      ("192.168.1.5", False), ("kafka", False)],
 )  # fmt: skip
-def test_a_host_that_others_may_reach_is_told_from_loopback(host: str, loopback: bool) -> None:
+def test_a_host_that_others_may_reach_is_distinguished_from_loopback(host: str, loopback: bool) -> None:
     assert _is_loopback(host) is loopback

@@ -202,7 +202,7 @@ def test_the_same_tests_run_on_a_real_kafka(
     on(project, kafka1.bootstrap_servers, fresh_name)
 
 
-def test_a_cluster_that_is_not_there_is_told_with_its_address(project: pytest.Pytester) -> None:
+def test_a_cluster_that_is_not_there_is_reported_with_its_address(project: pytest.Pytester) -> None:
     project.makepyfile("def test_it(kafka): ...")
     result = project.runpytest_subprocess("--kafka-bootstrap=127.0.0.1:1")
     result.assert_outcomes(errors=1)

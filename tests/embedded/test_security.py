@@ -128,7 +128,7 @@ def test_wrong_credentials_are_refused_in_kafkas_words(start: Start, keys: dict[
 
 
 @pytest.mark.spec("B.4.12", "U-17")
-def test_what_does_not_fit_the_listener_is_told(start: Start) -> None:
+def test_what_does_not_fit_the_listener_is_reported(start: Start) -> None:
     cluster = start()
     error = failure(cluster, "SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512")
     assert "does not offer SCRAM-SHA-512; it offers SCRAM-SHA-256" in error.text
@@ -146,7 +146,7 @@ def test_what_does_not_fit_the_listener_is_told(start: Start) -> None:
 
 @pytest.mark.spec("B.4.12", "U-17")
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
-def test_a_client_without_sasl_is_told_that_the_listener_wants_it(start: Start, listener: str) -> None:
+def test_a_client_without_sasl_is_notified_that_the_listener_wants_it(start: Start, listener: str) -> None:
     cluster = start()
     keys = {"security_protocol": "PLAINTEXT"}
     if listener == "SASL_SSL":
@@ -232,7 +232,7 @@ def test_a_session_that_is_not_renewed_ends_with_the_next_request(start: Start) 
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_password_that_changes_is_read_anew_from_its_file(start: Start, tmp_path: Path) -> None:
+def test_a_password_that_changes_is_read_again_from_its_file(start: Start, tmp_path: Path) -> None:
     cluster = start(config={"connections.max.reauth.ms": 1_200})
     path = tmp_path / "password"
     path.write_text(PASSWORD)
@@ -293,7 +293,7 @@ def test_kafka_python_reads_over_sasl_ssl(start: Start, mechanism: str) -> None:
     consumer.close()
 
 
-def test_a_listener_with_a_mechanism_that_nobody_speaks_is_refused() -> None:
+def test_a_listener_with_a_mechanism_without_a_client_is_refused() -> None:
     with pytest.raises(ArgumentError, match="does not speak 'GSSAPI'"):
         Listener("SASL_SSL", mechanisms=("GSSAPI",))
 

@@ -226,7 +226,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() 
     run(test)
 
 
-def test_a_transactional_id_that_nobody_uses_is_forgotten() -> None:
+def test_a_transactional_id_that_is_unused_is_forgotten() -> None:
     async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
         producer = RawProducer(cluster, asker, "a")
         await producer.init()

@@ -63,7 +63,7 @@ def read_with_asyncio(servers: str) -> tuple[list[Record[Any, Any]], int]:
 
 @pytest.mark.spec("D-75")
 @pytest.mark.parametrize("read", [read_with_threads, read_with_asyncio])
-def test_a_poll_of_twice_the_session_evicts_nobody(
+def test_a_poll_of_twice_the_session_evicts_no_member(
     read: Callable[[str], tuple[list[Record[Any, Any]], int]],
 ) -> None:
     """One loop thread sends heartbeats for threads; in the caller's own loop they are sent between the records."""

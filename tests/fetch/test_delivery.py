@@ -68,7 +68,7 @@ def test_a_hole_between_two_records_of_one_part_counts_in_the_position() -> None
 
 
 @pytest.mark.spec("B.10.10", "D-50")
-def test_after_a_compacted_batch_the_position_is_behind_the_batch() -> None:
+def test_after_a_compacted_batch_the_position_is_after_the_batch() -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 7, last_offset=9))
     assert shop.buffer.queue(P0)[0].end_offset == 10

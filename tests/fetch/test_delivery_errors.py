@@ -85,7 +85,7 @@ def test_a_bad_record_stops_no_other_partition() -> None:
 
 
 @pytest.mark.spec("H-11", "B.10.12")
-def test_a_batch_that_was_damaged_on_the_way_is_fetched_again_and_nobody_is_told() -> None:
+def test_a_batch_that_was_damaged_on_the_way_is_fetched_again_without_an_error() -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1) + damaged(2, 3))
     assert shop.offsets() == [(0, 0), (0, 1)]
@@ -107,7 +107,7 @@ def test_a_poll_that_waits_comes_back_for_others_when_a_damaged_batch_is_fetched
 
 
 @pytest.mark.spec("S2-48", "B.10.11", "B.10.12", "S2-06", "H-11")
-def test_a_damaged_batch_is_told_by_every_poll_until_a_seek() -> None:
+def test_a_damaged_batch_is_reported_by_every_poll_until_a_seek() -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1) + damaged(2, 3))
     assert shop.offsets() == [(0, 0), (0, 1)]
@@ -131,7 +131,7 @@ def test_without_check_crcs_a_wrong_crc_is_not_looked_at() -> None:
 
 
 @pytest.mark.spec("S2-28", "B.10.8")
-def test_bytes_without_one_whole_batch_are_told() -> None:
+def test_bytes_without_one_whole_batch_are_reported() -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1)[:-1])
     with pytest.raises(BatchTooLargeError, match="max_partition_fetch_bytes") as caught:
@@ -140,7 +140,7 @@ def test_bytes_without_one_whole_batch_are_told() -> None:
 
 
 @pytest.mark.spec("S2-33", "B.15.12", "S2-50", "U-07")
-def test_refused_topics_are_told_together_and_once() -> None:
+def test_refused_topics_are_reported_together_and_once() -> None:
     audit = P0._replace(topic="audit")
     shop = Shop(P0, P1, audit)
     for tp in (P0, P1, audit):
@@ -156,7 +156,7 @@ def test_refused_topics_are_told_together_and_once() -> None:
     ("code", "error"), [(2, CorruptBatchError), (76, BrokerError), (109, BrokerError), (999, BrokerError)]
 )
 @pytest.mark.spec("S2-35", "B.15.12", "B.10.17")
-def test_other_errors_are_told_once_with_their_place(code: int, error: type[Exception]) -> None:
+def test_other_errors_are_reported_once_with_their_place(code: int, error: type[Exception]) -> None:
     shop = Shop(P0)
     shop.arrive(P0, error_code=code)
     with pytest.raises(error, match="orders-0"):
@@ -166,7 +166,7 @@ def test_other_errors_are_told_once_with_their_place(code: int, error: type[Exce
 
 
 @pytest.mark.spec("D-58", "B.10.7", "S2-50")
-def test_an_error_behind_records_waits_for_the_next_poll() -> None:
+def test_an_error_after_records_waits_for_the_next_poll() -> None:
     shop = Shop(P0, P1)
     shop.arrive(P0, batch(0, 1))
     shop.arrive(P1, error_code=29)
@@ -176,7 +176,7 @@ def test_an_error_behind_records_waits_for_the_next_poll() -> None:
 
 
 @pytest.mark.spec("S2-30", "S2-31", "S2-50")
-def test_out_of_range_at_the_position_is_handed_to_the_upkeep_of_positions() -> None:
+def test_out_of_range_at_the_position_is_handed_to_the_position_updater() -> None:
     shop = Shop(P0)
     shop.arrive(P0, error_code=1)
     assert shop.poll() is None
@@ -226,7 +226,7 @@ def test_the_error_of_a_revoked_partition_is_forgotten(code: int) -> None:
 
 
 @pytest.mark.spec("S2-52")
-def test_the_error_of_a_paused_partition_is_told_as_usual() -> None:
+def test_the_error_of_a_paused_partition_is_reported_as_usual() -> None:
     shop = Shop(P0)
     shop.arrive(P0, error_code=29)
     shop.positions.pause(P0)
@@ -262,7 +262,7 @@ def test_headers_keys_and_timestamps_arrive_with_the_record() -> None:
 
 
 @pytest.mark.spec("B.10.7", "B.10.11", "D-58")
-def test_a_broken_record_and_a_refused_topic_are_told_in_turn_and_neither_is_forgotten() -> None:
+def test_a_broken_record_and_a_refused_topic_are_reported_in_turn_and_neither_is_forgotten() -> None:
     bad = [b"v0"]
 
     def deserialize(topic: str, headers: Any, raw: bytes) -> str:

@@ -44,7 +44,7 @@ def epochs_asked(cluster: FakeCluster) -> list[list[tuple[int, int, int]]]:
 
 
 @pytest.mark.spec("B.10.16", "B.10.4")
-def test_the_leader_is_told_the_epoch_before_the_position_and_nothing_of_a_read_ahead() -> None:
+def test_the_leader_gets_the_epoch_before_the_position_and_nothing_of_a_read_ahead() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         logs = Logs(cluster)
@@ -62,7 +62,7 @@ def test_the_leader_is_told_the_epoch_before_the_position_and_nothing_of_a_read_
 
 @pytest.mark.spec("B.10.16")
 @pytest.mark.parametrize("where", ["at a follower", "at an old broker"])
-def test_nobody_is_told_that_epoch_who_may_not_know_it(where: str) -> None:
+def test_an_epoch_goes_to_no_broker_that_may_not_know_it(where: str) -> None:
     async def scenario() -> None:
         cluster = on_node_1(version=11 if where == "at an old broker" else 17)
         Logs(cluster)
@@ -144,7 +144,7 @@ def test_a_diverging_epoch_goes_back_to_where_the_logs_part_if_a_policy_allows()
 
 
 @pytest.mark.spec("B.10.16", "B.9")
-def test_a_diverging_epoch_is_told_without_a_policy_with_where_the_logs_part() -> None:
+def test_a_diverging_epoch_is_reported_without_a_policy_with_where_the_logs_part() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         tp = TopicPartition("t", 0)
         with pytest.raises(LogTruncatedError) as caught:

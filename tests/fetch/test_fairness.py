@@ -66,7 +66,7 @@ def test_the_order_of_service_outlives_a_new_plan() -> None:
 
 
 @pytest.mark.spec("B.10.5", "D-59")
-def test_who_is_paused_or_moved_keeps_its_turn() -> None:
+def test_a_partition_that_is_paused_or_moved_keeps_its_turn() -> None:
     """Only who got something has its next turn last."""
 
     async def scenario() -> None:

@@ -220,7 +220,7 @@ def test_without_a_leader_metadata_is_asked_for_and_the_others_are_fetched() -> 
 
 
 @pytest.mark.spec("B.10.5", "D-59")
-def test_who_got_data_goes_to_the_end_of_the_next_request() -> None:
+def test_a_partition_that_got_data_goes_to_the_end_of_the_next_request() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0, batches=3)
@@ -267,7 +267,7 @@ def test_a_failed_request_leaves_nothing_and_is_repeated_with_backoff() -> None:
 
 
 @pytest.mark.spec("B.10.3")
-def test_an_error_that_no_retry_heals_is_told_once_and_then_tried_again() -> None:
+def test_an_error_that_no_retry_heals_is_reported_once_and_then_tried_again() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         cluster.answer(FETCH, lambda node, request: AuthenticationError("no"))
@@ -372,7 +372,7 @@ def test_an_answer_about_other_partitions_is_discarded(fault: str) -> None:
 
 
 @pytest.mark.spec("S2-07", "D-53")
-def test_formats_whose_end_only_decoding_tells_are_not_read_ahead() -> None:
+def test_formats_whose_end_only_decoding_reports_are_not_read_ahead() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         logs = Logs(cluster)

@@ -126,7 +126,7 @@ MOVES: dict[str, Callable[[Positions, TopicPartition], object]] = {
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "while the listener is told"])
 @pytest.mark.parametrize("move", MOVES)
-def test_who_moves_partitions_one_by_one_has_each_looked_at_once(
+def test_a_client_that_moves_partitions_one_by_one_has_each_looked_at_once(
     move: str, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a thread each of them is a call of its own, and the fetcher runs between any two."""

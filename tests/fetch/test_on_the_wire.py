@@ -124,7 +124,7 @@ def test_from_assignment_to_records_with_brokers_of_other_ages(versions: dict[st
 
 
 @pytest.mark.spec("S2-28", "B.10.8")
-def test_a_record_that_is_larger_than_the_fetch_size_is_told_with_old_brokers() -> None:
+def test_a_record_that_is_larger_than_the_fetch_size_is_reported_with_old_brokers() -> None:
     async def scenario() -> None:
         script = [On(LIST, stands_at(0, old=True)), On(FETCH, brings(batch(0)[:-5]))]
         async with (

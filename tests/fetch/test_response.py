@@ -143,7 +143,7 @@ def test_errors_that_pass_are_asked_again_without_new_metadata(
 
 
 @pytest.mark.spec("B.15.12", "S2-33", "U-07")
-def test_a_refused_topic_is_told_by_the_polls_until_it_is_granted() -> None:
+def test_a_refused_topic_is_reported_by_the_polls_until_it_is_granted() -> None:
     async def scenario() -> None:
         cluster = one_leader()
         logs = Logs(cluster)

@@ -66,7 +66,7 @@ def test_added_come_first_then_what_changed_in_the_order_of_the_session_and_the_
 
 
 @pytest.mark.spec("B.10.14", "D-25")
-def test_a_topic_that_was_made_anew_is_forgotten_by_its_old_id_and_asked_for_by_the_new_one() -> None:
+def test_a_topic_that_was_recreated_is_forgotten_by_its_old_id_and_asked_for_by_the_new_one() -> None:
     session = established(at(0), at(1))
     step = ask(session, at(0, topic_id=NEW_ID), at(1, topic_id=NEW_ID))
     request = request_of(step)
@@ -77,7 +77,7 @@ def test_a_topic_that_was_made_anew_is_forgotten_by_its_old_id_and_asked_for_by_
 
 @pytest.mark.spec("B.10.13", "B.10.14", "D-47")
 @pytest.mark.parametrize("ids_first", [True, False])
-def test_between_ids_and_names_the_session_begins_anew(ids_first: bool) -> None:
+def test_between_ids_and_names_the_session_begins_again(ids_first: bool) -> None:
     session = FetchSession()
     ask(session, at(0), by_id=ids_first)
     assert hear(session, told(0))

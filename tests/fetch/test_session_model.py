@@ -212,7 +212,7 @@ TestSessions.settings = settings(max_examples=150, stateful_step_count=30, deadl
 
 
 @pytest.mark.spec("D-70", "B.10.14")
-def test_behind_the_last_epoch_comes_1() -> None:
+def test_after_the_last_epoch_comes_1() -> None:
     session, broker = FetchSession(), BrokerSessions()
     wanted = {PARTITIONS[0]: PartitionFetch(PARTITIONS[0], 0, None, None, 1)}
     epochs = []

@@ -29,7 +29,7 @@ def dropped(caplog: pytest.LogCaptureFixture) -> Lines:
 
 
 @pytest.mark.spec("S2-53", "S2-40")
-def test_debug_tells_where_dropped_data_begin_and_where_the_position_is(dropped: Lines) -> None:
+def test_debug_reports_where_dropped_data_begin_and_where_the_position_is(dropped: Lines) -> None:
     shop = Shop(P0)
     shop.arrive(P0, batch(0, 1))
     shop.arrive(P0, batch(5, 6), at=5)

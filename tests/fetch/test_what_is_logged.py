@@ -53,7 +53,7 @@ def one_of(lines: list[str], pattern: str) -> str:
 
 
 @pytest.mark.spec("S2-53")
-def test_trace_tells_of_data_that_come_and_records_that_go_with_both_positions(lines: Lines) -> None:
+def test_trace_reports_data_that_come_and_records_that_go_with_both_positions(lines: Lines) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await consumer.assign([A0])
         await consumer.poll(5, max_records=3)
@@ -68,7 +68,7 @@ def test_trace_tells_of_data_that_come_and_records_that_go_with_both_positions(l
 
 
 @pytest.mark.spec("S2-53")
-def test_debug_tells_of_data_that_nobody_wants_any_more(lines: Lines) -> None:
+def test_debug_reports_data_that_is_not_wanted_any_more(lines: Lines) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         kafka.delay("Fetch", ms=100, times=1)
         await consumer.assign([A0])
@@ -82,7 +82,7 @@ def test_debug_tells_of_data_that_nobody_wants_any_more(lines: Lines) -> None:
 
 
 @pytest.mark.spec("S2-53")
-def test_debug_tells_of_a_request_that_failed(lines: Lines) -> None:
+def test_debug_reports_a_request_that_failed(lines: Lines) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         kafka.cut("Fetch", times=1)
         await consumer.assign([A0])
@@ -93,7 +93,7 @@ def test_debug_tells_of_a_request_that_failed(lines: Lines) -> None:
 
 
 @pytest.mark.spec("S2-53", "U-01")
-def test_info_tells_of_an_offset_out_of_range_and_where_it_goes_on(lines: Lines) -> None:
+def test_info_reports_an_offset_out_of_range_and_where_it_goes_on(lines: Lines) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await consumer.assign([A0])
         consumer.seek(A0, 77)
@@ -105,7 +105,7 @@ def test_info_tells_of_an_offset_out_of_range_and_where_it_goes_on(lines: Lines)
 
 
 @pytest.mark.spec("S2-53")
-def test_info_tells_of_an_offset_out_of_range_though_nobody_resets_it(lines: Lines) -> None:
+def test_info_reports_an_offset_out_of_range_without_a_reset(lines: Lines) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await consumer.assign([A0])
         consumer.seek(A0, 77)
@@ -147,7 +147,9 @@ def test_an_error_that_says_nothing_is_a_warning_and_not_one_for_every_answer(li
 
 
 @pytest.mark.spec("U-28")
-def test_a_fault_that_lasts_is_told_again_with_how_often_it_came(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_that_lasts_is_reported_again_with_how_often_it_came(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     throttled = ThrottledLogger(logging.getLogger("kclient.fetch"))
     for tenth in range(25):
         throttled.warning("one", tenth * THROTTLE_SECONDS / 10, "it is %s", "broken")

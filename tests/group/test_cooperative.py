@@ -104,7 +104,7 @@ def test_a_cooperative_member_that_the_coordinator_forgot_loses_everything_befor
 
 
 @pytest.mark.spec("S3-54")
-def test_the_log_tells_all_four_sets_why_partitions_are_lost_and_what_a_listener_raised(
+def test_the_log_reports_all_four_sets_why_partitions_are_lost_and_what_a_listener_raised(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "kclient.group")
@@ -389,7 +389,9 @@ def test_a_poll_that_is_cancelled_in_the_revocation_leaves_the_rest_to_the_next(
 
 @pytest.mark.spec("B.18", "B.13.8", "I-12")
 @pytest.mark.parametrize("how", ["unsubscribe", "close"])
-def test_who_leaves_inside_of_the_revocation_gives_up_the_rest_and_takes_nothing_over(how: str) -> None:
+def test_a_member_that_leaves_inside_of_the_revocation_gives_up_the_rest_and_takes_nothing_over(
+    how: str,
+) -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **cooperative()) as join:
             a = await join("a")

@@ -68,7 +68,7 @@ def test_a_coordinator_that_was_found_is_connected_to_before_anything_is_asked_o
 
 
 @pytest.mark.spec("S1-06", "B.15.2")
-def test_a_group_that_we_may_not_describe_is_told_at_once() -> None:
+def test_a_group_that_we_may_not_describe_is_reported_at_once() -> None:
     async def run() -> None:
         async with (
             scripted(On("FindCoordinatorRequest", refused(30))) as peer,
@@ -83,7 +83,7 @@ def test_a_group_that_we_may_not_describe_is_told_at_once() -> None:
 
 @pytest.mark.spec("B.15.2")
 @pytest.mark.parametrize("code", [24, 42, -1, 999])
-def test_any_other_code_is_told_at_once(code: int) -> None:
+def test_any_other_code_is_reported_at_once(code: int) -> None:
     async def run() -> None:
         async with (
             scripted(On("FindCoordinatorRequest", refused(code))) as peer,
@@ -159,7 +159,7 @@ def test_flows_that_wait_share_one_lookup_and_one_that_gives_up_does_not_end_it(
 
 
 @pytest.mark.spec("I-24")
-def test_closing_tells_who_waits_for_a_lookup_that_the_client_is_closed() -> None:
+def test_closing_ends_a_waiting_lookup_with_closed_error() -> None:
     async def run() -> None:
         async with (
             scripted(On("FindCoordinatorRequest")) as peer,

@@ -115,7 +115,7 @@ def test_a_membership_that_the_coordinator_does_not_know_is_lost(code: int, memb
 
 
 @pytest.mark.spec("B.13.9", "S3-53")
-def test_a_membership_that_ends_while_the_join_is_prepared_is_prepared_anew() -> None:
+def test_a_membership_that_ends_while_the_join_is_prepared_is_prepared_again() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
         running.user.gate = asyncio.Event()

@@ -70,7 +70,7 @@ def test_a_join_whose_connection_is_lost_is_tried_again_at_the_coordinator_found
 
 @pytest.mark.spec("B.15.3", "S4-54", "D-11")
 @pytest.mark.parametrize("code", [23, 24, 26, 30, 35, 81, 42, 69, -1, 999])
-def test_a_join_that_is_refused_is_told_by_the_next_poll_and_tried_again_with_the_one_after(
+def test_a_join_that_is_refused_is_reported_by_the_next_poll_and_tried_again_with_the_one_after(
     code: int,
 ) -> None:
     async def scene(running: Running) -> None:
@@ -95,7 +95,7 @@ def test_a_join_that_is_refused_is_told_by_the_next_poll_and_tried_again_with_th
 
 @pytest.mark.spec("B.15.3", "B.13.10")
 @pytest.mark.parametrize("says", ["its versions", "its answer"])
-def test_a_broker_too_old_for_static_members_is_told_with_the_way_out(says: str) -> None:
+def test_a_broker_too_old_for_static_members_is_reported_with_the_way_out(says: str) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, VersionError)
@@ -109,7 +109,7 @@ def test_a_broker_too_old_for_static_members_is_told_with_the_way_out(says: str)
 
 @pytest.mark.spec("B.15.3", "S3-38")
 @pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {"protocol_name": "sticky"}])
-def test_a_group_of_another_kind_or_with_an_unknown_assignor_is_told(fields: dict[str, str]) -> None:
+def test_a_group_of_another_kind_or_with_an_unknown_assignor_is_reported(fields: dict[str, str]) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, BrokerError)
@@ -218,7 +218,7 @@ def test_a_sync_whose_connection_is_lost_leads_to_another_join() -> None:
 
 @pytest.mark.spec("B.15.4", "S4-38")
 @pytest.mark.parametrize("code", [30, 23, 24, 42, 69, -1, 999])
-def test_a_sync_that_is_refused_is_told_and_the_next_poll_joins_under_the_same_id(code: int) -> None:
+def test_a_sync_that_is_refused_is_reported_and_the_next_poll_joins_under_the_same_id(code: int) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, GroupAuthorizationError if code == 30 else BrokerError)
@@ -238,7 +238,7 @@ def test_a_sync_that_is_refused_is_told_and_the_next_poll_joins_under_the_same_i
 
 @pytest.mark.spec("B.15.4")
 @pytest.mark.parametrize("fields", [{"protocol_type": "connect"}, {"protocol_name": "roundrobin"}])
-def test_a_sync_of_another_protocol_is_told(fields: dict[str, str]) -> None:
+def test_a_sync_of_another_protocol_is_reported(fields: dict[str, str]) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, BrokerError)
@@ -251,7 +251,7 @@ def test_a_sync_of_another_protocol_is_told(fields: dict[str, str]) -> None:
 
 
 @pytest.mark.spec("S3-40")
-def test_an_empty_assignment_blob_is_told() -> None:
+def test_an_empty_assignment_blob_is_reported() -> None:
     async def scene(running: Running) -> None:
         assert "too short" in str(await running.polled_error())
         assert running.user.assignments == []

@@ -36,7 +36,7 @@ from tests.scripted_broker import On
 
 @pytest.mark.spec("D-11", "B.13.10", "B.15.3", "B.15.4", "B.15.5", "B.14.2", "A-04")
 @pytest.mark.parametrize("where", ["join", "sync", "heartbeat"])
-def test_a_fenced_instance_is_told_by_every_poll_and_commit_and_never_joins_again(where: str) -> None:
+def test_a_fenced_instance_is_reported_by_every_poll_and_commit_and_never_joins_again(where: str) -> None:
     async def scene(running: Running) -> None:
         error = await running.polled_error()
         assert isinstance(error, BrokerError)
@@ -136,7 +136,7 @@ def test_a_commit_during_a_rebalance_asks_for_the_join_and_keeps_the_membership(
 
 
 @pytest.mark.spec("B.15.8", "B.13.10", "D-11")
-def test_a_commit_that_is_fenced_is_told_by_the_next_poll_too() -> None:
+def test_a_commit_that_is_fenced_is_reported_by_the_next_poll_too() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
         error = running.membership.commit_refused(82, running.membership.commit_identity())
@@ -149,7 +149,7 @@ def test_a_commit_that_is_fenced_is_told_by_the_next_poll_too() -> None:
 
 
 @pytest.mark.spec("U-07")
-def test_a_group_that_may_not_be_found_is_told_again_and_again_until_it_may() -> None:
+def test_a_group_that_may_not_be_found_is_reported_again_and_again_until_it_may() -> None:
     async def scene(running: Running) -> None:
         for _ in range(2):
             assert isinstance(await running.polled_error(), GroupAuthorizationError)
@@ -200,7 +200,7 @@ class Wordy(Picky):
         (Leaving(), "'picky' raised SystemExit in subscription_user_data", SystemExit),
     ],
 )
-def test_an_assignor_that_fails_is_told_and_the_flow_goes_on(
+def test_an_assignor_that_fails_is_reported_and_the_flow_goes_on(
     assignor: Assignor, told: str, cause: type[object]
 ) -> None:
     async def scene(running: Running) -> None:

@@ -66,7 +66,7 @@ def test_a_stale_epoch_fails_a_commit_which_is_not_tried_again() -> None:
 
 
 @pytest.mark.spec("B.14.8", "M-81", "I-23")
-def test_the_commit_before_a_revocation_is_built_anew_for_the_next_epoch_and_not_before() -> None:
+def test_the_commit_before_a_revocation_is_built_again_for_the_next_epoch_and_not_before() -> None:
     member, offsets = Member(), {F0: OffsetAndMetadata(5)}
 
     async def scene(asking: Asking) -> None:
@@ -135,7 +135,7 @@ def test_an_epoch_is_never_told_to_a_coordinator_that_would_take_it_for_a_genera
 
 
 @pytest.mark.spec("B.14.7", "B.14.8", "B.15.7")
-def test_reading_tells_the_epoch_and_asks_again_under_the_newest() -> None:
+def test_reading_reports_the_epoch_and_asks_again_under_the_newest() -> None:
     member = Member()
 
     async def scene(asking: Asking) -> None:
@@ -153,7 +153,7 @@ def test_reading_tells_the_epoch_and_asks_again_under_the_newest() -> None:
 
 
 @pytest.mark.spec("B.14.8", "B.15.7")
-def test_who_has_no_epoch_any_more_is_told_that_reading_failed() -> None:
+def test_a_member_that_has_no_epoch_any_more_is_notified_that_reading_failed() -> None:
     member = Member()
 
     async def scene(asking: Asking) -> None:
@@ -169,7 +169,7 @@ def test_who_has_no_epoch_any_more_is_told_that_reading_failed() -> None:
 
 
 @pytest.mark.spec("B.14.7")
-def test_who_has_no_epoch_reads_as_anybody() -> None:
+def test_a_member_that_has_no_epoch_reads_as_any_client() -> None:
     async def run() -> None:
         peer = scripted(On("OffsetFetchRequest", read({F0: (7, 0)})))
         async with peer, committing(peer) as asking:

@@ -87,7 +87,7 @@ def test_a_wish_to_rejoin_changes_nothing_else() -> None:
 
 
 @pytest.mark.spec("B.13.5")
-def test_of_several_errors_the_first_is_told_and_each_once() -> None:
+def test_of_several_errors_the_first_is_reported_and_each_once() -> None:
     policy = RejoinPolicy("delays", Backoff(5, 40, random.Random(1)))
     first, second = BrokerError("one", code=24), BrokerError("two", code=26)
     policy.store_error(first)

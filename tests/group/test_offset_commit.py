@@ -128,7 +128,7 @@ def test_a_static_member_commits_in_version_7_or_newer_with_its_instance_id() ->
 @pytest.mark.parametrize(
     ("code", "elsewhere"), [(14, False), (3, False), (100, False), (15, True), (16, True), (7, True)]
 )
-def test_what_passes_by_itself_is_committed_again(code: int, elsewhere: bool) -> None:
+def test_what_passes_automatically_is_committed_again(code: int, elsewhere: bool) -> None:
     async def scene(asking: Asking) -> None:
         await asking.commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
 
@@ -227,7 +227,7 @@ def test_a_partition_that_the_answer_leaves_out_is_committed_again() -> None:
 
 @pytest.mark.spec("B.15.8", "A-12")
 @pytest.mark.parametrize("code", [12, 28, 82, 113, 42, 999])
-def test_what_does_not_pass_is_told_with_its_code(code: int) -> None:
+def test_what_does_not_pass_is_reported_with_its_code(code: int) -> None:
     async def scene(asking: Asking) -> None:
         expected = CommitFailedError if code == 82 else BrokerError
         with pytest.raises(expected) as caught:
@@ -240,7 +240,7 @@ def test_what_does_not_pass_is_told_with_its_code(code: int) -> None:
 
 
 @pytest.mark.spec("B.15.8")
-def test_a_group_that_we_may_not_read_is_told() -> None:
+def test_a_group_that_we_may_not_read_is_reported() -> None:
     async def scene(asking: Asking) -> None:
         with pytest.raises(GroupAuthorizationError) as caught:
             await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)
@@ -292,7 +292,7 @@ def test_a_group_that_is_gone_is_a_failed_commit() -> None:
 
 
 @pytest.mark.spec("I-14", "D-25")
-def test_an_offset_of_a_topic_that_was_created_anew_is_told_and_the_others_are_stored() -> None:
+def test_an_offset_of_a_topic_that_was_created_again_is_reported_and_the_others_are_stored() -> None:
     async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError, match="deleted and created again") as caught:
             await asking.commits.commit({F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(7)}, retry=True)
@@ -311,7 +311,7 @@ def test_an_offset_of_a_topic_that_was_created_anew_is_told_and_the_others_are_s
 @pytest.mark.parametrize(
     "refusal", [On("OffsetCommitRequest", stored({P0: 14})), On("OffsetCommitRequest", close=True)]
 )
-def test_a_commit_that_is_tried_once_tells_of_offsets_of_topics_created_anew_too(refusal: On) -> None:
+def test_a_commit_that_is_tried_once_reports_offsets_of_topics_created_again_too(refusal: On) -> None:
     offsets = {F0: OffsetAndMetadata(5), P0: OffsetAndMetadata(7)}
 
     async def scene(asking: Asking) -> None:

@@ -113,7 +113,7 @@ def test_a_group_code_that_passes_is_asked_again(code: int, elsewhere: bool) -> 
 
 @pytest.mark.spec("B.15.7", "S0-33")
 @pytest.mark.parametrize("code", [24, 25, 69, 113])
-def test_a_group_code_that_does_not_pass_is_told(code: int) -> None:
+def test_a_group_code_that_does_not_pass_is_reported(code: int) -> None:
     async def scene(asking: Asking) -> None:
         with pytest.raises(BrokerError) as caught:
             await asking.committed.fetch([F0])
@@ -135,7 +135,7 @@ def test_under_a_group_code_the_partitions_say_nothing(rows: dict[TopicPartition
 
 
 @pytest.mark.spec("B.15.7", "S0-33")
-def test_a_group_whose_offsets_we_may_not_read_is_told() -> None:
+def test_a_group_whose_offsets_we_may_not_read_is_reported() -> None:
     async def scene(asking: Asking) -> None:
         with pytest.raises(GroupAuthorizationError):
             await asking.committed.fetch([F0])
@@ -196,7 +196,7 @@ def test_unauthorized_topics_are_all_named_and_come_before_unstable_ones() -> No
 
 
 @pytest.mark.spec("S0-27", "B.15.7")
-def test_a_topic_that_does_not_exist_is_told() -> None:
+def test_a_topic_that_does_not_exist_is_reported() -> None:
     async def scene(asking: Asking) -> None:
         with pytest.raises(UnknownTopicError) as caught:
             await asking.committed.fetch([F0])
@@ -233,7 +233,7 @@ def test_a_topic_id_that_the_coordinator_does_not_know_is_asked_again_after_new_
 
 @pytest.mark.spec("S0-30", "B.15.7")
 @pytest.mark.parametrize("code", [7, 12, 14, 42, 999])
-def test_any_other_partition_code_is_told(code: int) -> None:
+def test_any_other_partition_code_is_reported(code: int) -> None:
     """Also one that passes by itself where it is said of the group."""
 
     async def scene(asking: Asking) -> None:

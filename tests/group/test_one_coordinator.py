@@ -27,7 +27,7 @@ async def share(members: Iterable[AsyncConsumer]) -> None:
 
 @pytest.mark.spec("S3-24", "S3-25", "S1-25")
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_member_finds_the_one_coordinator_and_asks_nobody_else(group: str) -> None:
+def test_every_member_finds_the_one_coordinator_and_asks_no_other(group: str) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(3, topics={"t": 4}) as cluster:
             one, two = (consumer_of(cluster, "t", group_id=group, client_id=each, **QUICK) for each in "ab")

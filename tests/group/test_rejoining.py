@@ -212,7 +212,7 @@ def test_a_static_member_leaves_without_a_word() -> None:
 
 
 @pytest.mark.spec("B.15.6")
-def test_who_has_not_joined_leaves_without_a_word() -> None:
+def test_a_member_that_has_not_joined_leaves_without_a_word() -> None:
     async def scene(running: Running) -> None:
         await running.until(lambda: peer.of("JoinGroupRequest"))
         await running.membership.leave("closing", 2.0)
@@ -222,7 +222,7 @@ def test_who_has_not_joined_leaves_without_a_word() -> None:
 
 
 @pytest.mark.spec("B.15.3", "S4-19")
-def test_who_leaves_while_joining_does_not_become_a_member_and_may_subscribe_again() -> None:
+def test_a_member_that_leaves_while_joining_does_not_become_a_member_and_may_subscribe_again() -> None:
     async def scene(running: Running) -> None:
         await running.until(lambda: len(peer.of("JoinGroupRequest")) == 2)
         await running.membership.leave("unsubscribed", 2.0)

@@ -141,7 +141,7 @@ def test_a_rolling_restart_of_three_costs_no_rebalance() -> None:
 
 
 @pytest.mark.spec("B.13.10", "A-04")
-def test_who_stays_away_for_longer_than_the_session_loses_the_place() -> None:
+def test_a_member_that_stays_away_for_longer_than_the_session_loses_the_place() -> None:
     async def scenario(group: Group) -> None:
         group.start("a"), group.start("b")
         await group.until(group.shared)
@@ -199,7 +199,7 @@ def test_of_two_with_one_name_the_first_is_fenced_and_stays_so(call: str) -> Non
         (None, False, False),
     ],
 )
-def test_who_closes_decides_whether_the_coordinator_is_told(
+def test_a_member_that_closes_decides_whether_the_coordinator_is_notified(
     instance: str | None, leave: bool | None, told: bool
 ) -> None:
     async def scenario(group: Group) -> None:

@@ -49,14 +49,14 @@ def test_java_bytes_are_read_and_written_back(case: dict[str, Any]) -> None:
 
 @pytest.mark.spec("D-63", "B.16.3")
 @pytest.mark.parametrize("case", COOPERATIVE, ids=name_of)
-def test_the_generation_alone_is_what_cooperative_members_tell(case: dict[str, Any]) -> None:
+def test_the_generation_alone_is_what_cooperative_members_report(case: dict[str, Any]) -> None:
     assert decode_cooperative(bytes.fromhex(case["hex"])) == case["generation"]
     assert encode_cooperative(case["generation"]).hex() == case["hex"]
 
 
 @pytest.mark.spec("B.16.7", "D-63")
 @pytest.mark.parametrize("case", [case for case in WRITTEN if case["generation"] is not None], ids=name_of)
-def test_a_sticky_member_tells_its_last_assignment_as_java_does(case: dict[str, Any]) -> None:
+def test_a_sticky_member_reports_its_last_assignment_as_java_does(case: dict[str, Any]) -> None:
     assignor = StickyAssignor()
     assert assignor.subscription_user_data(("any",)) is None
     had = decode_sticky(bytes.fromhex(case["hex"])).partitions  # in the order of Java's map
@@ -67,7 +67,7 @@ def test_a_sticky_member_tells_its_last_assignment_as_java_does(case: dict[str, 
 
 @pytest.mark.spec("B.16.7", "D-63")
 @pytest.mark.parametrize("case", COOPERATIVE, ids=name_of)
-def test_a_cooperative_member_tells_the_generation_of_its_last_assignment(case: dict[str, Any]) -> None:
+def test_a_cooperative_member_reports_the_generation_of_its_last_assignment(case: dict[str, Any]) -> None:
     assignor = CooperativeStickyAssignor()
     assert assignor.subscription_user_data(()) == encode_cooperative(-1)
     assignor.on_assignment(

@@ -28,7 +28,7 @@ def test_a_pipe_without_a_writer_is_not_waited_for(way: str, tmp_path: Path) -> 
     assert "it is a pipe, and nothing writes to it" in outcome.result
 
 
-def test_a_file_that_is_too_large_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "large"
     path.write_bytes(b"#" * (1 << 20) + b"\n")
     outcome = run_bounded(f"{HERE}:problem_with", "properties", str(path), seconds=2, peak_mb=200)

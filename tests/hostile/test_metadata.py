@@ -34,7 +34,7 @@ def test_a_hundred_thousand_brokers_are_refused() -> None:
     assert len(outcome.result["warnings"]) == outcome.result["answers"]
 
 
-def test_impossible_brokers_are_told_once_in_each_answer() -> None:
+def test_impossible_brokers_are_reported_once_in_each_answer() -> None:
     outcome = run_bounded(BROKERS, 9_000, False, seconds=3, peak_mb=150)
     told = outcome.result["warnings"]
     assert len(told) == outcome.result["answers"]

@@ -96,7 +96,7 @@ def test_rooms_import_only_downwards() -> None:
     assert run.returncode == 0, run.stdout
 
 
-def test_make_help_tells_every_target() -> None:
+def test_make_help_lists_every_target() -> None:
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     [phony] = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)

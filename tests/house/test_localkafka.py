@@ -59,7 +59,7 @@ def test_a_half_filled_folder_counts_as_absent(mvn: Path, monkeypatch: pytest.Mo
     assert fetches(mvn) == 2
 
 
-def test_another_list_of_artifacts_is_fetched_anew(mvn: Path) -> None:
+def test_another_list_of_artifacts_is_fetched_again(mvn: Path) -> None:
     (jars.fetch("2.8.2") / ".complete").write_text("the pom of last year")
     jars.fetch("2.8.2")
     assert fetches(mvn) == 2
@@ -138,7 +138,7 @@ def test_a_signal_while_a_child_starts_leaves_no_child_behind(
     assert gone(started[0])
 
 
-def test_signals_that_are_held_take_effect_behind_the_outermost_block() -> None:
+def test_signals_that_are_held_take_effect_after_the_outermost_block() -> None:
     came: list[str] = []
     before = signal.signal(signal.SIGHUP, lambda signum, frame: came.append("told"))
     try:

@@ -65,7 +65,7 @@ def test_committed_offsets_of_topics_that_are_denied(
 
 
 @pytest.mark.spec("S0-42", "S0-60", "B.15.9")
-def test_a_reset_that_is_denied_is_told_once_for_each_attempt(
+def test_a_reset_that_is_denied_is_reported_once_for_each_attempt(
     kafka1: KafkaCluster, topics: list[TopicPartition]
 ) -> None:
     """All topics that are denied in one error; nothing of that answer is applied, and later the reset succeeds."""
@@ -94,7 +94,7 @@ def test_a_reset_that_is_denied_is_told_once_for_each_attempt(
 
 
 @pytest.mark.spec("S2-33", "S2-50", "B.15.12", "D-58")
-def test_a_fetch_that_is_denied_keeps_its_position_and_stops_nobody(
+def test_a_fetch_that_is_denied_keeps_its_position_and_stops_no_other(
     kafka1: KafkaCluster, topics: list[TopicPartition]
 ) -> None:
     one, _, open_one = topics
@@ -132,7 +132,7 @@ def allowed_again(consumer: Any) -> list[Any]:
 
 
 @pytest.mark.spec("S2-52", "B.15.12")
-def test_a_denial_of_a_partition_that_was_given_up_is_not_told(
+def test_a_denial_of_a_partition_that_was_given_up_is_not_reported(
     kafka1: KafkaCluster, topics: list[TopicPartition]
 ) -> None:
     one, _, open_one = topics

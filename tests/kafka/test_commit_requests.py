@@ -62,7 +62,7 @@ def test_commits_go_out_on_the_interval_inside_one_long_poll(kafka1: KafkaCluste
 
 @pytest.mark.slow
 @pytest.mark.spec("S3-30", "S3-47", "S4-59", "B.14.3")
-def test_an_assignment_begins_the_interval_anew(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_an_assignment_begins_the_interval_again(kafka1: KafkaCluster, fresh_name: str) -> None:
     """The commit before the rebalance goes out first; after a long one nothing is due that was due before it."""
     kafka1.create_topic(fresh_name, 2)
     tap, interval = Tap(), 1500

@@ -110,7 +110,7 @@ def test_a_commit_from_outside_of_a_group_with_members_is_refused(
 
 @pytest.mark.spec("D-01", "B.13.5", "B.14.3", "I-09")
 @pytest.mark.parametrize("cluster", ["kafka1", "kafka28"])
-def test_who_was_too_slow_is_told_how_slow_and_what_was_allowed(
+def test_a_member_that_was_too_slow_is_notified_how_slow_and_what_was_allowed(
     request: pytest.FixtureRequest, consumer_class: Any, cluster: str, fresh_name: str
 ) -> None:
     kafka = request.getfixturevalue(cluster)
@@ -174,7 +174,7 @@ OF_THE_GROUP = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetFetch", "OffsetCom
 
 
 @pytest.mark.spec("S3-24", "S3-25", "S1-25")
-def test_every_member_finds_the_one_coordinator_and_asks_nobody_else(
+def test_every_member_finds_the_one_coordinator_and_asks_no_other(
     kafka3: KafkaCluster, fresh_name: str
 ) -> None:
     kafka3.create_topic(fresh_name, 6)

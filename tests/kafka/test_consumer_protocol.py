@@ -265,7 +265,9 @@ def test_a_static_member_comes_back_and_its_double_is_refused(kafka: KafkaCluste
 
 
 @pytest.mark.spec("A-14", "B.17.2", "B.17.4", "D-01")
-def test_who_polls_too_late_leaves_and_who_is_silent_is_fenced(kafka: KafkaCluster, fresh_name: str) -> None:
+def test_a_member_that_polls_too_late_leaves_and_a_silent_one_is_fenced(
+    kafka: KafkaCluster, fresh_name: str
+) -> None:
     everything = tuple(range(PARTITIONS))
     with Group(kafka, fresh_name) as group:
         late = group.join("late", Ours, max_poll_interval_ms=1500)

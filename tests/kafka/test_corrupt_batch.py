@@ -40,7 +40,9 @@ def reader(kafka: KafkaCluster, tp: TopicPartition, **settings: Any) -> Consumer
 
 
 @pytest.mark.spec("S2-06", "S2-48", "B.10.12", "B.11.7", "D-23")
-def test_a_damaged_batch_is_told_until_the_user_goes_past_it(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_a_damaged_batch_is_reported_until_the_user_goes_past_it(
+    kafka1: KafkaCluster, fresh_name: str
+) -> None:
     tp = damaged_topic(kafka1, fresh_name)
     with reader(kafka1, tp) as consumer:
         assert [record.offset for record in read(consumer, EACH)] == list(range(5))

@@ -89,7 +89,7 @@ def test_only_what_is_assigned_is_fetched_and_handed_out(kafka1: KafkaCluster, f
 
 
 @pytest.mark.spec("S2-13", "S2-16")
-def test_one_fetch_is_out_at_a_time_and_nobody_waits_for_it(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_one_fetch_is_out_at_a_time_and_nothing_waits_for_it(kafka1: KafkaCluster, fresh_name: str) -> None:
     parts = partitions(kafka1, fresh_name, 3)
     tap = Tap()
     with reader(kafka1, *parts, runtime=tap, fetch_max_wait_ms=700) as consumer:

@@ -21,7 +21,7 @@ NEWER = ("newer", "regex")
 
 @pytest.mark.spec("S1-01", "S1-10", "S1-11", "C.4", "B.20")
 @pytest.mark.parametrize("cluster", ["kafka1", "kafka28"])
-def test_commits_and_members_are_what_brokers_tell(
+def test_commits_and_members_are_what_brokers_report(
     request: pytest.FixtureRequest, cluster: str, fresh_name: str
 ) -> None:
     kafka: KafkaCluster = request.getfixturevalue(cluster)

@@ -34,7 +34,7 @@ def filled(kafka: KafkaCluster, topic: str, count: int) -> TopicPartition:
 
 
 @pytest.mark.spec("U-01", "S2-32", "D-26")
-def test_a_commit_that_retention_overtook_is_told_with_its_numbers(
+def test_a_commit_that_retention_overtook_is_reported_with_its_numbers(
     kafka1: KafkaCluster, consumer_class: Any, fresh_name: str
 ) -> None:
     tp = filled(kafka1, fresh_name, 90)

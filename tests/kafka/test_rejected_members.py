@@ -28,7 +28,7 @@ def groups_of(kafka: KafkaCluster) -> list[str]:
 
 
 @pytest.mark.spec("S1-06", "B.15.2")
-def test_who_may_not_describe_the_group_is_told_no_coordinator(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_no_coordinator_of_a_group_without_the_permission(kafka1: KafkaCluster, fresh_name: str) -> None:
     kafka1.create_topic(fresh_name)
     tap = Tap()
     with (
@@ -43,7 +43,7 @@ def test_who_may_not_describe_the_group_is_told_no_coordinator(kafka1: KafkaClus
 
 
 @pytest.mark.spec("S4-54", "B.15.3")
-def test_who_may_not_read_the_group_does_not_come_in(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_a_member_that_may_not_read_the_group_does_not_come_in(kafka1: KafkaCluster, fresh_name: str) -> None:
     """Before anything else is looked at: no group is made by it."""
     kafka1.create_topic(fresh_name)
     tap = Tap()
@@ -60,7 +60,7 @@ def test_who_may_not_read_the_group_does_not_come_in(kafka1: KafkaCluster, fresh
 
 
 @pytest.mark.spec("S1-07")
-def test_who_may_not_describe_a_transactional_id_is_told_no_coordinator(
+def test_no_coordinator_of_a_transactional_id_without_the_permission(
     kafka1: KafkaCluster, fresh_name: str
 ) -> None:
     with denied(kafka1, AclOperation.DESCRIBE, fresh_name, kind=ResourceType.TRANSACTIONAL_ID):

@@ -139,7 +139,7 @@ def test_of_two_with_one_name_the_first_is_fenced_and_stays_so(pair: Pair) -> No
 
 @pytest.mark.spec("B.18", "B.13.10", "B.15.6", "A-04")
 @pytest.mark.parametrize(("instance", "leave"), [("a", True), ("a", None), (None, False), (None, None)])
-def test_who_closes_decides_whether_the_coordinator_is_told(
+def test_a_member_that_closes_decides_whether_the_coordinator_is_notified(
     pair: Pair, instance: str | None, leave: bool | None
 ) -> None:
     pair.start_two({"a": instance, "b": "b"})

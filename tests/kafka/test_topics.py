@@ -80,7 +80,7 @@ def test_partitions_that_are_added_are_read(
 
 @pytest.mark.spec("B.5.5", "D-25")
 @pytest.mark.parametrize("cluster", ["kafka1", "kafka28"])
-def test_a_topic_that_is_made_anew_is_read_on(
+def test_a_topic_that_is_recreated_is_read_on(
     request: pytest.FixtureRequest, consumer_class: Any, cluster: str, fresh_name: str
 ) -> None:
     kafka = request.getfixturevalue(cluster)
@@ -97,7 +97,7 @@ def test_a_topic_that_is_made_anew_is_read_on(
 
 
 @pytest.mark.spec("U-07", "B.5.4")
-def test_a_topic_that_is_missing_is_told_with_the_nearest_name(
+def test_a_topic_that_is_missing_is_reported_with_the_nearest_name(
     kafka1: KafkaCluster, consumer_class: Any, fresh_name: str
 ) -> None:
     kafka1.create_topic(fresh_name)

@@ -134,7 +134,7 @@ def test_all_groups_and_names_that_would_steer_a_terminal(
 
 
 @pytest.mark.spec("A-17")
-def test_a_group_that_is_not_there_stops_nobody_else(
+def test_a_group_that_is_not_there_stops_no_other(
     cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lag", "biling", "reports", "-b", cluster.bootstrap_servers]) == 5
@@ -146,7 +146,7 @@ def test_a_group_that_is_not_there_stops_nobody_else(
 
 
 @pytest.mark.spec("A-17")
-def test_what_is_told_of_a_group_that_is_not_there_can_be_typed(
+def test_the_advice_for_a_missing_group_can_be_typed(
     cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lag", "nothing like it", "-b", cluster.bootstrap_servers]) == 5
@@ -173,7 +173,7 @@ def test_settings_come_from_options_before_set_before_the_file(
     assert json.loads(capsys.readouterr().out)["isolation_level"] == "read_uncommitted"
 
 
-def test_a_cluster_without_groups_is_told_beside_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_without_groups_is_reported_beside_the_data(capsys: pytest.CaptureFixture[str]) -> None:
     with EmbeddedCluster(brokers=1) as empty:
         assert main(["lag", "--all-groups", "--json", "-b", empty.bootstrap_servers]) == 0
     told = capsys.readouterr()
@@ -195,7 +195,7 @@ def test_a_cluster_without_groups_is_told_beside_the_data(capsys: pytest.Capture
         (["lag", "g", "-b", "127.0.0.1:1"], 3, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_done_is_told_on_standard_error(
+def test_what_cannot_be_done_is_reported_on_standard_error(
     arguments: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
@@ -267,7 +267,7 @@ def test_each_block_of_a_watch_in_a_log_begins_with_its_time(cluster: EmbeddedCl
 
 
 @pytest.mark.spec("A-17")
-def test_watching_ends_when_nobody_reads_any_more(cluster: EmbeddedCluster) -> None:
+def test_watching_ends_when_the_reader_is_gone(cluster: EmbeddedCluster) -> None:
     with watching(cluster) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -279,7 +279,9 @@ def test_watching_ends_when_nobody_reads_any_more(cluster: EmbeddedCluster) -> N
 
 @pytest.mark.parametrize("output", [">&-", ">/dev/full"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_an_output_that_cannot_be_written_is_told_in_one_line(cluster: EmbeddedCluster, output: str) -> None:
+def test_an_output_that_cannot_be_written_is_reported_in_one_line(
+    cluster: EmbeddedCluster, output: str
+) -> None:
     command = f"{sys.executable} -m kclient lag billing -b {cluster.bootstrap_servers} {output}"
     done = subprocess.run(
         ["sh", "-c", command], check=False, stderr=subprocess.PIPE, text=True, timeout=PATIENCE

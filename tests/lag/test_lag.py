@@ -114,7 +114,7 @@ def test_a_deleted_topic_is_listed_without_an_end() -> None:
 
 
 @pytest.mark.spec("A-17")
-def test_partitions_that_nobody_leads_are_told_without_waiting() -> None:
+def test_partitions_without_a_leader_are_reported_without_waiting() -> None:
     with EmbeddedCluster(2, config={"offsets.topic.replication.factor": 2}) as cluster:
         cluster.create_topic("t", 2, replication=1)
         cluster.produce("t", ["x"], partition=0)
@@ -187,7 +187,7 @@ def test_every_release_is_asked_in_its_own_way(release: str) -> None:
 
 
 @pytest.mark.spec("A-17")
-def test_who_may_not_see_the_group_is_told_so() -> None:
+def test_a_client_that_may_not_see_the_group_gets_the_error() -> None:
     with EmbeddedCluster(topics={"t": 1}) as cluster:
         commit(cluster.bootstrap_servers, "g", {TopicPartition("t", 0): 0})
         cluster.deny(ANYBODY, "DESCRIBE", "Group:g")

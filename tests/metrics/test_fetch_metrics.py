@@ -229,7 +229,7 @@ def of_partitions(reporter: Present) -> set[MetricName]:
 
 
 @pytest.mark.spec("B.19.1", "S2-17")
-def test_fetches_are_timed_and_throttling_is_told() -> None:
+def test_fetches_are_timed_and_throttling_is_reported() -> None:
     async def scenario(cluster: EmbeddedCluster, make: Callable[..., AsyncConsumer]) -> None:
         cluster.produce("t", [b"v"] * 3, partition=0)
         cluster.throttle("Fetch", 70, times=1)

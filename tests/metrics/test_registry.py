@@ -43,7 +43,7 @@ class Broken:
         sys.exit("never")
 
 
-def test_reporters_are_told_what_appears_and_goes_and_a_broken_one_disturbs_nobody(
+def test_reporters_are_notified_what_appears_and_goes_and_a_broken_one_disturbs_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     recorder = Recorder()

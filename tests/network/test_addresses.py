@@ -82,14 +82,14 @@ class NoSockets(Names):
         raise OSError(errno.ENFILE, "Too many open files in system")
 
 
-def test_a_machine_without_file_descriptors_is_told_so() -> None:
+def test_a_machine_without_file_descriptors_gets_the_error() -> None:
     problem = asyncio.run(failure("kafka:9092", runtime=NoSockets(names={"kafka": [FIRST]})))
     assert isinstance(problem, OpenFilesLimitError)
     assert (problem.stage, problem.host) == ("tcp", "kafka")
     assert "This machine has too many files and sockets open" in problem.text
 
 
-def test_a_process_without_file_descriptors_is_told_so() -> None:
+def test_a_process_without_file_descriptors_gets_the_error() -> None:
     """It was once a name that is misspelt."""
     done = subprocess.run(
         [sys.executable, "-c", USED_UP], capture_output=True, text=True, check=False, timeout=60
@@ -116,7 +116,7 @@ def test_after_a_lost_connection_the_last_address_comes_last() -> None:
 
 
 @pytest.mark.spec("B.4.11", "U-09")
-def test_a_name_is_resolved_anew_for_every_attempt() -> None:
+def test_a_name_is_resolved_again_for_every_attempt() -> None:
     async def main() -> None:
         async with twins([code(14)], [code(15)]) as (one, _, runtime):
             runtime.names["kafka"] = [FIRST]

@@ -113,7 +113,7 @@ def test_the_coordinator_has_a_connection_of_its_own() -> None:
 
 
 @pytest.mark.spec("B.4.8", "S0-45")
-def test_a_lost_connection_fails_the_request_updates_metadata_and_is_made_anew() -> None:
+def test_a_lost_connection_fails_the_request_updates_metadata_and_is_recreated() -> None:
     async def main() -> None:
         script = [On("HeartbeatRequest", close=True), On("HeartbeatRequest", OK)]
         async with ScriptedBroker(*script, topics={}) as peer, started(peer.address) as cluster:

@@ -115,7 +115,7 @@ def test_a_wrong_correlation_id_closes_the_connection(correlation_id: int) -> No
 
 
 @pytest.mark.spec("H-07")
-def test_an_answer_that_nobody_asked_for_closes_the_connection() -> None:
+def test_an_unrequested_response_closes_the_connection() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection, "0")
         for _ in range(100):
@@ -170,7 +170,7 @@ def test_a_connection_that_the_peer_closes_fails_what_is_in_flight_and_all_that_
 
 
 @pytest.mark.spec("H-01", "B.4.14")
-def test_a_frame_above_the_maximum_is_told_by_its_size() -> None:
+def test_a_frame_above_the_maximum_is_reported_by_its_size() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         with pytest.raises(PortClosedError, match="2000001 bytes"):
             await beat(connection)
@@ -185,7 +185,7 @@ def test_a_frame_above_the_maximum_is_told_by_its_size() -> None:
 
 
 @pytest.mark.spec("H-06")
-def test_bytes_behind_an_answer_are_tolerated_and_counted() -> None:
+def test_bytes_after_an_answer_are_tolerated_and_counted() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         answer = await beat(connection, version=3)
         assert answer.error_code == 27
@@ -330,7 +330,7 @@ def test_the_request_header_carries_client_id_key_version_and_correlation_id() -
     assert asyncio.run(main()) == b"\0\x0a\0\0\x0d\x0a\x0d\x0b\0\x06tester\0\x01g"
 
 
-def test_closing_tells_the_owner_once_and_fails_what_waits() -> None:
+def test_closing_reports_the_owner_once_and_fails_what_waits() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         waiting = asyncio.ensure_future(
             connection.request(FindCoordinatorRequest(), 0, asyncio.get_running_loop().time() + 5)

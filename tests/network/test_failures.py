@@ -25,7 +25,7 @@ from kclient.network.peer import Peer
         (9999, "UNKNOWN_SERVER_ERROR", False),
     ],
 )
-def test_a_code_keeps_its_number_and_name_and_tells_whether_it_passes(
+def test_a_code_keeps_its_number_and_name_and_reports_whether_it_passes(
     code: int, name: str, retriable: bool
 ) -> None:
     error = broker_error(code, "finding the coordinator of group g")
@@ -77,10 +77,10 @@ def test_every_connect_error_says_what_where_why_and_what_to_do(error: ConnectEr
     assert (str(again), vars(again)) == (str(error), vars(error))
 
 
-def test_ipv6_addresses_are_told_with_brackets() -> None:
+def test_ipv6_addresses_are_reported_with_brackets() -> None:
     assert Peer("::1", 9092).address == "[::1]:9092"
     assert str(Peer("localhost", 9092)) == "bootstrap server localhost:9092"
 
 
-def test_an_impossible_topic_name_is_told_what_names_may_be() -> None:
+def test_an_impossible_topic_name_is_reported_with_what_names_may_be() -> None:
     assert "letters, digits" in str(broker_error(17, "reading the metadata of a b"))

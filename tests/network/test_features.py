@@ -36,7 +36,7 @@ def test_levels_follow_the_newest_epoch_and_apis_the_last_answer() -> None:
 
 
 @pytest.mark.spec("B.4.4")
-def test_an_answer_that_does_not_know_the_epoch_tells_no_levels() -> None:
+def test_an_answer_that_does_not_know_the_epoch_reports_no_levels() -> None:
     features = Features()
     features.learn(answer(-1, 1, HEARTBEAT))
     assert features.levels == {}

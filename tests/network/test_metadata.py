@@ -48,7 +48,7 @@ def cache_after(*answers: MetadataResponse, version: int = 12) -> MetadataCache:
 
 
 @pytest.mark.spec("B.5.7")
-def test_an_answer_tells_leader_epoch_count_and_id() -> None:
+def test_an_answer_reports_leader_epoch_count_and_id() -> None:
     cache = cache_after(answer(partition(1, 5), partition(2, 7, index=1), topic_id=ID_A))
     assert cache.leader(TP) == LeaderAndEpoch(1, 5)
     assert cache.leader(TopicPartition("orders", 1)) == LeaderAndEpoch(2, 7)
@@ -60,7 +60,7 @@ def test_an_answer_tells_leader_epoch_count_and_id() -> None:
 
 
 @pytest.mark.spec("B.5.12")
-def test_an_answer_tells_racks_and_replicas() -> None:
+def test_an_answer_reports_racks_and_replicas() -> None:
     """For assignors that look at racks, and for a preferred replica that must be online."""
     one = partition(1, 5)
     one.replica_nodes, one.isr_nodes, one.offline_replicas = [1, 2, 3], [1, 3], [2]
@@ -100,7 +100,7 @@ def test_the_same_or_a_higher_epoch_is_accepted(epoch: int) -> None:
 
 
 @pytest.mark.spec("B.5.5", "D-25")
-def test_a_topic_created_anew_may_begin_with_a_lower_epoch() -> None:
+def test_a_topic_created_again_may_begin_with_a_lower_epoch() -> None:
     cache = cache_after(answer(partition(1, 5), topic_id=ID_A), answer(partition(2, 0), topic_id=ID_B))
     assert cache.leader(TP) == LeaderAndEpoch(2, 0)
     assert cache._last_seen_epochs.get(TP) == 0
@@ -108,14 +108,14 @@ def test_a_topic_created_anew_may_begin_with_a_lower_epoch() -> None:
 
 
 @pytest.mark.spec("B.5.5")
-def test_a_topic_whose_id_was_forgotten_in_between_may_begin_anew_too() -> None:
+def test_a_topic_whose_id_was_forgotten_in_between_may_begin_again_too() -> None:
     gone = answer(error=3)
     cache = cache_after(answer(partition(1, 5), topic_id=ID_A), gone, answer(partition(2, 0), topic_id=ID_B))
     assert cache.leader(TP) == LeaderAndEpoch(2, 0)
 
 
 @pytest.mark.spec("B.5.5")
-def test_a_topic_that_nobody_wanted_for_a_while_begins_anew_also_without_ids() -> None:
+def test_a_topic_that_was_not_wanted_for_a_while_begins_again_also_without_ids() -> None:
     """Brokers before 2.8 have no ids: an epoch kept from the topic that was would hide the leader of the new one."""
     of_another_topic = MetadataResponseTopic(name="audit", partitions=[partition(1, 3)])
     cache = cache_after(answer(partition(1, 5)), answer(topics=[of_another_topic]))
@@ -206,7 +206,7 @@ def test_an_error_that_is_over_before_anybody_asked_is_forgotten() -> None:
 
 @pytest.mark.spec("B.5.4", "B.15.11")
 @pytest.mark.parametrize("code", [3, 5, 100, 103])
-def test_a_topic_error_that_passes_asks_for_another_update_and_tells_nobody(code: int) -> None:
+def test_a_topic_error_that_passes_asks_for_another_update_without_an_error(code: int) -> None:
     cache = cache_after(answer(partition(1, 5)))
     assert cache.apply(answer(error=code), 12).update_needed
     assert cache.partition_count("orders") is None

@@ -78,7 +78,7 @@ async def ask_on(cluster: Cluster, node_id: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spec("B.4.8", "B.4.9", "B.5.2", "I-22")
-def test_a_leader_that_is_killed_is_told_and_replaced(
+def test_a_leader_that_is_killed_is_reported_and_replaced(
     kafka3: KafkaCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     kafka3.create_topic(TOPIC, partitions=1)

@@ -174,7 +174,7 @@ def test_the_peer_answers_with_a_tls_alert(record: bytes) -> None:
 
 
 @pytest.mark.spec("U-17", "H-24")
-def test_a_tls_server_that_closes_without_a_word_is_told_from_a_broken_one() -> None:
+def test_a_tls_server_that_closes_without_a_word_is_distinguished_from_a_broken_one() -> None:
     # Without a certificate: enough to speak TLS, and to refuse.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
@@ -214,7 +214,7 @@ def test_a_peer_that_says_nothing_is_given_up_after_the_set_up_timeout() -> None
 
 
 @pytest.mark.spec("U-16")
-def test_an_advertised_name_that_does_not_resolve_is_told_with_the_way_there() -> None:
+def test_an_advertised_name_that_does_not_resolve_is_reported_with_the_way_there() -> None:
     async def main() -> tuple[KclientError, str]:
         async with ScriptedBroker(topics={}) as peer:
             abroad = ScriptedBroker(node_id=1)
@@ -229,7 +229,7 @@ def test_an_advertised_name_that_does_not_resolve_is_told_with_the_way_there() -
 
 
 @pytest.mark.spec("U-16")
-def test_an_advertised_port_where_nothing_listens_is_told_too() -> None:
+def test_an_advertised_port_where_nothing_listens_is_reported_too() -> None:
     async def main() -> KclientError:
         async with ScriptedBroker(topics={}) as peer:
             down = ScriptedBroker(node_id=1)

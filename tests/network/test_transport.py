@@ -126,13 +126,13 @@ def test_nothing_is_handed_out_after_the_owner_gave_up() -> None:
     assert [bytes(one) for one in frames] == [b"wrong"]
 
 
-def test_parts_go_out_one_behind_the_other() -> None:
+def test_parts_go_out_one_after_the_other() -> None:
     receiver = Receiver()
     receiver.protocol.write([b"\0\0\0\5", memoryview(b"he"), bytearray(b"llo")])
     assert receiver.wire.written == b"\0\0\0\5hello"
 
 
-def test_a_full_socket_is_told_and_its_end_too() -> None:
+def test_a_full_socket_is_reported_and_its_end_too() -> None:
     receiver = Receiver()
     receiver.protocol.pause_writing()
     assert not receiver.protocol.writable

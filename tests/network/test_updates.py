@@ -118,7 +118,7 @@ def test_answers_without_news_are_followed_by_longer_and_longer_pauses() -> None
 
 
 @pytest.mark.spec("B.5.2")
-def test_asking_anew_begins_the_backoff_anew_but_asking_on_does_not() -> None:
+def test_asking_again_begins_the_backoff_again_but_asking_on_does_not() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 60_000}
         async with ScriptedBroker(topics={"a": 1}) as peer, started(peer.address, **config) as cluster:
@@ -136,7 +136,7 @@ def test_asking_anew_begins_the_backoff_anew_but_asking_on_does_not() -> None:
 
 
 @pytest.mark.spec("B.5.2")
-def test_news_of_a_leader_begins_the_backoff_anew() -> None:
+def test_news_of_a_leader_begins_the_backoff_again() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 40, "retry_backoff_max_ms": 60_000}
         async with ScriptedBroker(topics={"a": 1}) as peer, started(peer.address, **config) as cluster:
@@ -153,7 +153,7 @@ def test_news_of_a_leader_begins_the_backoff_anew() -> None:
 
 
 @pytest.mark.spec("B.5.2", "B.5.3", "I-26")
-def test_asking_anew_does_not_cut_the_pause_after_a_failure() -> None:
+def test_asking_again_does_not_cut_the_pause_after_a_failure() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 60_000}
         async with ScriptedBroker(topics={}) as peer, started(peer.address, **config) as cluster:

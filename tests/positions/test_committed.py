@@ -163,7 +163,7 @@ def test_a_stalled_offset_fetch_is_waited_for_and_never_taken_for_no_commit() ->
 
 
 @pytest.mark.spec("S0-21", "S0-29", "D-20", "D-21")
-def test_a_retriable_failure_of_offset_fetch_is_retried_with_backoff_and_not_told() -> None:
+def test_a_retriable_failure_of_offset_fetch_is_retried_with_backoff_and_not_reported() -> None:
     async def scenario() -> None:
         times: list[float] = []
 
@@ -185,7 +185,7 @@ def test_a_retriable_failure_of_offset_fetch_is_retried_with_backoff_and_not_tol
 
 
 @pytest.mark.spec("S0-28", "S0-30")
-def test_a_fatal_failure_of_offset_fetch_is_told_once_and_then_asked_again() -> None:
+def test_a_fatal_failure_of_offset_fetch_is_reported_once_and_then_asked_again() -> None:
     async def scenario() -> None:
         failures = [TopicAuthorizationError("no", topics=("orders",))]
 
@@ -206,7 +206,7 @@ def test_a_fatal_failure_of_offset_fetch_is_told_once_and_then_asked_again() -> 
 
 
 @pytest.mark.spec("S0-58", "S0-24")
-def test_a_seek_during_offset_fetch_wins_and_the_rest_is_asked_anew() -> None:
+def test_a_seek_during_offset_fetch_wins_and_the_rest_is_asked_again() -> None:
     async def scenario() -> None:
         asked: list[tuple[list[TopicPartition], asyncio.Future[Committed]]] = []
 
@@ -417,7 +417,7 @@ def test_an_answer_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) 
 
 
 @pytest.mark.spec("S0-04", "U-07")
-def test_an_upkeep_that_begins_again_asks_again_for_what_it_had_asked() -> None:
+def test_a_position_updater_that_begins_again_asks_again_for_what_it_had_asked() -> None:
     """A flow that ended with an error is started anew by the poll that tells it."""
     asked = 0
 

@@ -195,7 +195,7 @@ def test_a_partition_without_leader_ends_with_the_deadline() -> None:
 
 
 @pytest.mark.spec("B.8")
-def test_a_topic_that_may_not_be_described_is_told() -> None:
+def test_a_topic_that_may_not_be_described_is_reported() -> None:
     cluster = FakeCluster({})
     cluster.answer(
         "MetadataRequest",
@@ -209,5 +209,5 @@ def test_a_topic_that_may_not_be_described_is_told() -> None:
 
 
 @pytest.mark.spec("B.8")
-def test_a_timeout_of_zero_asks_nobody() -> None:
+def test_a_timeout_of_zero_sends_nothing() -> None:
     assert ask(FakeCluster({("orders", 0): (1, 5)}), {P0: -1}, timeout=0) == {}

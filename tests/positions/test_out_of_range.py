@@ -26,7 +26,7 @@ def bounds(start: int, end: int) -> Callable[[int, Any], Any]:
 
 
 @pytest.mark.spec("U-01", "S2-32")
-def test_a_lost_position_is_told_with_its_numbers_when_no_policy_is_set() -> None:
+def test_a_lost_position_is_reported_with_its_numbers_when_no_policy_is_set() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
@@ -48,7 +48,7 @@ def test_a_lost_position_is_told_with_its_numbers_when_no_policy_is_set() -> Non
 
 
 @pytest.mark.spec("U-01", "S2-32")
-def test_a_lost_position_is_told_without_numbers_when_the_broker_does_not_give_them() -> None:
+def test_a_lost_position_is_reported_without_numbers_when_the_broker_does_not_give_them() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: PortClosedError("gone"))
@@ -65,7 +65,7 @@ def test_a_lost_position_is_told_without_numbers_when_the_broker_does_not_give_t
 
 
 @pytest.mark.spec("U-01", "S2-32")
-def test_a_lost_position_is_told_while_its_partition_has_no_leader_to_ask_for_the_numbers() -> None:
+def test_a_lost_position_is_reported_while_its_partition_has_no_leader_to_ask_for_the_numbers() -> None:
     async def scenario() -> None:
         cluster = FakeCluster({("orders", 0): (-1, 5)})
         async with updater(cluster) as (positions, one):
@@ -184,7 +184,7 @@ def test_only_a_commit_that_is_missing_follows_on_no_offset() -> None:
 
 
 @pytest.mark.spec("S2-30", "S2-52")
-def test_an_out_of_range_error_is_forgotten_when_the_user_seeks_before_it_was_told() -> None:
+def test_an_out_of_range_error_is_forgotten_when_the_user_seeks_before_it_was_reported() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))

@@ -33,7 +33,7 @@ def replace(cluster: FakeCluster, topic_id: bytes, leader: tuple[int, int]) -> N
 
 @pytest.mark.parametrize("leader", [(1, 5), (2, 0), (1, 0), (2, 7)])
 @pytest.mark.spec("I-14", "D-25")
-def test_a_position_in_a_topic_that_is_gone_is_lost_whoever_leads_the_new_one(
+def test_a_position_in_a_topic_that_is_gone_is_lost_whichever_broker_leads_the_new_one(
     leader: tuple[int, int],
 ) -> None:
     async def scenario() -> None:
@@ -54,7 +54,7 @@ def test_a_position_in_a_topic_that_is_gone_is_lost_whoever_leads_the_new_one(
 
 
 @pytest.mark.spec("I-14", "D-25", "U-01")
-def test_without_a_policy_it_is_told_also_when_the_leader_changes_before_the_poll() -> None:
+def test_without_a_policy_it_is_reported_also_when_the_leader_changes_before_the_poll() -> None:
     async def scenario() -> None:
         cluster = of_topic(FIRST)
         async with updater(cluster) as (positions, one):
@@ -73,7 +73,7 @@ def test_without_a_policy_it_is_told_also_when_the_leader_changes_before_the_pol
 
 
 @pytest.mark.spec("I-14", "U-01")
-def test_a_topic_that_is_made_anew_twice_between_two_polls_is_told_as_it_is_now() -> None:
+def test_a_topic_that_is_recreated_twice_between_two_polls_is_reported_as_it_is_now() -> None:
     """The error of the first time is out of date; it must not keep the second from being told."""
 
     async def scenario() -> None:
@@ -91,7 +91,7 @@ def test_a_topic_that_is_made_anew_twice_between_two_polls_is_told_as_it_is_now(
 
 
 @pytest.mark.spec("I-14", "U-01", "S0-63")
-def test_a_jump_is_told_though_the_topic_is_made_anew_while_its_end_is_looked_up() -> None:
+def test_a_jump_is_reported_though_the_topic_is_recreated_while_its_end_is_looked_up() -> None:
     async def scenario() -> None:
         cluster = of_topic(FIRST)
         async with updater(cluster, jumps=jumps, on_out_of_range="earliest") as (positions, _):

@@ -155,7 +155,7 @@ def test_a_join_that_ends_too_late_does_not_touch_what_was_assigned_by_hand(answ
 
 
 @pytest.mark.spec("S0-10", "B.6.3")
-def test_nothing_is_fetched_before_the_listener_was_told_for_it_may_seek() -> None:
+def test_nothing_is_fetched_before_the_listener_was_notified_for_it_may_seek() -> None:
     """The commit is one that retention overtook: fetching there first would be an error, or a jump."""
 
     async def scenario(cluster: EmbeddedCluster) -> None:
@@ -213,7 +213,7 @@ def test_stable_offsets_are_demanded_where_a_version_can(release: str, version: 
 
 @pytest.mark.spec("S0-22", "D-21")
 @pytest.mark.parametrize("release", ["2.4", "2.5"])
-def test_whoever_must_have_stable_offsets_gets_none_from_a_broker_that_cannot_say(release: str) -> None:
+def test_a_client_that_must_have_stable_offsets_gets_none_from_a_broker_that_cannot_say(release: str) -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         await stored(cluster, (T0, OffsetAndMetadata(4)))
         keys = {"internal_throw_on_fetch_stable_offset_unsupported": True}

@@ -151,7 +151,7 @@ def test_found_offsets_are_applied_and_the_refused_partition_is_asked_again_with
 
 
 @pytest.mark.spec("S0-49")
-def test_a_lost_connection_is_retried_with_fresh_metadata_and_not_told() -> None:
+def test_a_lost_connection_is_retried_with_fresh_metadata_and_not_reported() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         answers: list[Any] = [PortClosedError("gone"), answer((P0, 0, 4))]
@@ -166,7 +166,7 @@ def test_a_lost_connection_is_retried_with_fresh_metadata_and_not_told() -> None
 
 
 @pytest.mark.spec("S0-42", "S0-49", "S0-60", "U-07")
-def test_a_fatal_error_of_a_reset_is_told_once_by_each_poll_until_it_is_gone() -> None:
+def test_a_fatal_error_of_a_reset_is_reported_once_by_each_poll_until_it_is_gone() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: answer((P0, 0, 9), (P1, 29, -1)))

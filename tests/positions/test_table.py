@@ -178,7 +178,7 @@ def test_partitions_that_stay_keep_their_whole_state() -> None:
 
 
 @pytest.mark.spec("S0-13", "D-28")
-def test_a_partition_that_comes_back_begins_anew() -> None:
+def test_a_partition_that_comes_back_begins_again() -> None:
     table = positions(P0)
     table.seek(P0, OffsetAndMetadata(10), LEADER)
     position_version = table.state(P0).position_version

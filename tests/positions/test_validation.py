@@ -79,7 +79,7 @@ def test_a_truncation_goes_back_to_the_common_end_under_a_policy() -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"auto_offset_reset": "none"}], ids=["unset", "none"])
 @pytest.mark.spec("B.9", "U-01")
-def test_a_truncation_is_told_without_a_policy_and_the_position_stays(keys: dict[str, str]) -> None:
+def test_a_truncation_is_reported_without_a_policy_and_the_position_stays(keys: dict[str, str]) -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(2, 90))
@@ -138,7 +138,7 @@ def test_other_errors_of_a_validation_are_retried(code: int) -> None:
 
 
 @pytest.mark.spec("S0-04", "B.15.10", "D-44")
-def test_a_refused_validation_is_told_once_and_moves_nothing() -> None:
+def test_a_refused_validation_is_reported_once_and_moves_nothing() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(-1, -1, 29))
@@ -212,7 +212,7 @@ def test_a_metadata_update_without_news_changes_nothing() -> None:
     ids=["cut", "unknown", "still there", "told"],
 )
 @pytest.mark.spec("B.10.16", "B.9")
-def test_a_divergence_that_a_fetch_was_told_of_is_judged_without_a_question(
+def test_a_divergence_from_a_fetch_is_judged_without_a_question(
     policy: str, end: EpochEnd, expected: FetchPosition | None
 ) -> None:
     async def scenario() -> None:

@@ -114,7 +114,7 @@ def test_every_cut_is_refused(codec: Compression) -> None:
 
 @pytest.mark.spec("H-16")
 @pytest.mark.parametrize("codec", [1, 3, 4])
-def test_garbage_behind_the_stream_is_refused(codec: int) -> None:
+def test_garbage_after_the_stream_is_refused(codec: int) -> None:
     with pytest.raises(CorruptBatchError):
         decompress(codec, compress(codec, TEXT) + b"garbage", 1 << 20)
 

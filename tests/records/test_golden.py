@@ -96,7 +96,7 @@ def expected_row(record: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.spec("B.10.10", "B.11.3", "D-50", "D-51")
 @pytest.mark.parametrize("case", SOUND, ids=name_of)
-def test_a_partition_gives_every_data_record_and_ends_behind_its_last_batch(case: dict[str, Any]) -> None:
+def test_a_partition_gives_every_data_record_and_ends_after_its_last_batch(case: dict[str, Any]) -> None:
     expected = [
         record["offset"]
         for batch in case["batches"]

@@ -72,7 +72,7 @@ def test_a_length_below_the_header(length: int) -> None:
 
 
 @pytest.mark.spec("H-10")
-def test_a_bad_length_behind_good_batches_gives_those_first() -> None:
+def test_a_bad_length_after_good_batches_gives_those_first() -> None:
     reader = PartitionReader("t", 0, GOOD + patched(GOOD, 8, ">i", -5), 0)
     assert len(reader.take(500)) == 4
     with pytest.raises(CorruptBatchError):

@@ -73,7 +73,7 @@ def test_a_gap_between_two_pieces_loses_nothing() -> None:
 
 
 @pytest.mark.spec("B.10.10", "D-50")
-def test_the_position_ends_behind_the_batch_not_behind_its_last_record() -> None:
+def test_the_position_ends_after_the_batch_not_after_its_last_record() -> None:
     reader = PartitionReader("t", 0, build_batch([NewRecord(offset=7)], last_offset=9), 0)
     assert reader.take(1).next_offset == 10
 
@@ -370,7 +370,7 @@ def test_the_user_may_seek_past_the_record_that_fails() -> None:
 
 
 @pytest.mark.spec("B.10.11")
-def test_a_fault_behind_a_failing_record_waits_for_it() -> None:
+def test_a_fault_after_a_failing_record_waits_for_it() -> None:
     data = build_batch([NewRecord(value=b"\xff")]) + with_wrong_crc(plain(1, 1))
     reader = PartitionReader("t", 0, data, 0, value_deserializer=text)
     with pytest.raises(DecodeError):

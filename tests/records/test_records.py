@@ -69,7 +69,7 @@ def test_a_record_does_not_show_its_key_and_value() -> None:
 
 
 @pytest.mark.spec("B.10.9", "S2-39")
-def test_records_know_their_partitions_and_the_positions_behind_them() -> None:
+def test_records_know_their_partitions_and_the_positions_after_them() -> None:
     records = sample()
     assert len(records) == 5
     assert [(r.topic, r.offset) for r in records] == [("a", 0), ("a", 1), ("b", 8), ("a", 2), ("a", 3)]
@@ -146,7 +146,7 @@ def test_arrow_has_the_raw_bytes_of_deserialized_records() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [2**63 - 1, 2**62])
-def test_a_timestamp_beyond_microseconds_is_told(timestamp: int) -> None:
+def test_a_timestamp_beyond_microseconds_is_reported(timestamp: int) -> None:
     reader = PartitionReader("a", 0, build_batch([NewRecord(timestamp=timestamp)]), 0)
     records = Records[None, None]([reader.take(1)])
     assert next(iter(records)).timestamp == timestamp

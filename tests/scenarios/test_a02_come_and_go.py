@@ -25,7 +25,7 @@ async def settled(*members: GroupMember) -> None:
 
 
 @pytest.mark.spec("A-02", "S4-01", "S3-27", "S3-32", "S3-34", "S3-43", "S3-48", "S3-49", "D-28")
-def test_a02_eager_members_give_up_all_and_get_their_part_anew() -> None:
+def test_a02_eager_members_give_up_all_and_get_their_part_again() -> None:
     async def scenario(place: Place) -> None:
         settings = {"partition_assignment_strategy": [EAGER], "enable_auto_commit": True, **SESSION}
         async with team(place, **settings) as join, publishing(place) as written:

@@ -61,7 +61,7 @@ def test_a04_a_restart_within_the_session_timeout_costs_no_rebalance(leaves: str
 
 
 @pytest.mark.spec("A-04", "B.13.10", "B.18", "B.21")
-def test_a04_who_stays_away_for_longer_than_the_session_loses_its_part() -> None:
+def test_a04_a_member_that_stays_away_for_longer_than_the_session_loses_its_part() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **STATIC) as join:
             a, b = await pair(join)
@@ -114,7 +114,7 @@ def test_a04_a_second_consumer_with_the_same_instance_id_fences_the_first(
 
 
 @pytest.mark.spec("A-04", "B.13.5", "B.13.10", "B.13.6")
-def test_a04_who_does_not_poll_in_time_leaves_without_a_word_and_has_lost_its_part() -> None:
+def test_a04_a_member_that_does_not_poll_in_time_leaves_without_a_word_and_has_lost_its_part() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **STATIC, max_poll_interval_ms=15_000) as join:
             a, b = await pair(join)
@@ -140,7 +140,7 @@ class Goodbye(GroupMember):
 
 
 @pytest.mark.spec("A-04", "B.18", "B.13.10", "B.15.6")
-def test_a04_who_asks_for_it_leaves_with_its_member_id() -> None:
+def test_a04_a_member_that_asks_for_it_leaves_with_its_member_id() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **STATIC) as join:
             a = await join("a", kind=Goodbye, group_instance_id="a")

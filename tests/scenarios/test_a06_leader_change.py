@@ -209,7 +209,7 @@ def test_a_fenced_fetch_is_followed_by_one_with_the_new_epoch(release: str) -> N
 
 
 @pytest.mark.spec("S2-29", "B.15.12")
-def test_a_broker_that_is_behind_is_asked_again() -> None:
+def test_a_broker_that_lags_is_asked_again() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         behind = cluster.on("Fetch", know_no_such_epoch)
         cluster.produce("t", ["new"], partition=0)

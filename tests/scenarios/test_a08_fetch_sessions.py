@@ -108,7 +108,7 @@ def test_a08_fetch_sessions_forget_what_is_paused_or_given_up() -> None:
 @pytest.mark.parametrize(
     ("error", "keeps_id"), [("FETCH_SESSION_ID_NOT_FOUND", False), (71, True), (106, True)]
 )
-def test_a08_fetch_sessions_begin_anew_after_an_error(error: str | int, keeps_id: bool) -> None:
+def test_a08_fetch_sessions_begin_again_after_an_error(error: str | int, keeps_id: bool) -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await more_fetches(cluster, consumer)
         session_id = fetches(cluster)[-1].request.session_id
@@ -178,7 +178,7 @@ def test_a08_fetch_sessions_discard_an_answer_that_does_not_fit(fault: str) -> N
 
 @pytest.mark.spec("D-25", "I-14", "B.5.5")
 @pytest.mark.parametrize("policy", ["earliest", "latest"])
-def test_a08_fetch_sessions_follow_a_topic_that_is_made_anew(policy: str) -> None:
+def test_a08_fetch_sessions_follow_a_topic_that_is_recreated(policy: str) -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await more_fetches(cluster, consumer)
         old_id = fetches(cluster)[-1].response and cluster.state.topics["t"].topic_id
@@ -203,7 +203,7 @@ def test_a08_fetch_sessions_follow_a_topic_that_is_made_anew(policy: str) -> Non
 
 
 @pytest.mark.spec("I-14", "D-25", "B.5.5")
-def test_a08_fetch_sessions_without_a_policy_tell_of_the_new_topic_until_the_user_seeks() -> None:
+def test_a08_fetch_sessions_without_a_policy_report_the_new_topic_until_the_user_seeks() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         for partition in (0, 1, 2, 4, 5, 6, 8, 9):
             consumer.seek(ALL[partition], 0)
@@ -262,7 +262,7 @@ def test_a08_fetch_sessions_go_by_name_while_one_topic_has_no_id() -> None:
 
 
 @pytest.mark.spec("D-70")
-def test_a08_fetch_sessions_go_on_at_1_behind_the_last_epoch() -> None:
+def test_a08_fetch_sessions_go_on_at_1_after_the_last_epoch() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await more_fetches(cluster, consumer)
         (ours,) = (node.session for node in consumer._core.fetcher._nodes.values())

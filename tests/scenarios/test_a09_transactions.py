@@ -119,7 +119,7 @@ def test_a09_what_a_cleaner_leaves_of_transactions_is_passed_over(isolation: str
 
 
 @pytest.mark.spec("A-09", "B.12", "S2-41")
-def test_a09_a_group_commits_behind_markers_and_begins_there_again() -> None:
+def test_a09_a_group_commits_after_markers_and_begins_there_again() -> None:
     async def scenario(cluster: EmbeddedCluster, asker: Asker) -> None:
         await transact(cluster, asker, "one", b"0", b"1", commit=True)
         await transact(cluster, asker, "one", b"aborted", commit=False)

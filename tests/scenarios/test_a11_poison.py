@@ -132,7 +132,7 @@ def test_a_deserializer_that_recovers_gets_the_same_record() -> None:
     poisoned(scenario)
 
 
-def test_a_seek_behind_it_goes_on_with_nothing_twice_and_nothing_skipped() -> None:
+def test_a_seek_after_it_goes_on_with_nothing_twice_and_nothing_skipped() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         async with consumer_of(cluster, value_deserializer=Picky()) as consumer:
             await consumer.assign([T0])
@@ -148,7 +148,7 @@ def test_a_seek_behind_it_goes_on_with_nothing_twice_and_nothing_skipped() -> No
 
 
 @pytest.mark.spec("H-11")
-def test_a_wrong_crc_is_told_at_every_poll_until_a_seek_past_it() -> None:
+def test_a_wrong_crc_is_reported_at_every_poll_until_a_seek_past_it() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         cluster.on("Fetch", damage(CRC_POSITION))
         async with consumer_of(cluster) as consumer:
@@ -188,7 +188,7 @@ def test_without_check_crcs_the_batch_is_delivered() -> None:
     poisoned(scenario)
 
 
-def test_a_codec_that_nobody_knows_is_told_in_the_same_way() -> None:
+def test_an_unknown_codec_is_reported_in_the_same_way() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         cluster.on("Fetch", damage(ATTRIBUTES_POSITION))
         async with consumer_of(cluster, check_crcs=False) as consumer:

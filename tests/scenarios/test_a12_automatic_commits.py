@@ -104,7 +104,7 @@ def test_a12_without_a_coordinator_the_commit_follows_as_soon_as_one_is_found() 
 
 @pytest.mark.spec("A-12", "S3-20", "S4-45", "B.14.5", "B.15.8")
 @pytest.mark.parametrize("code", [14, 3, 15, 16, 7])
-def test_a12_what_passes_by_itself_is_tried_again_soon_and_nothing_is_raised(code: int) -> None:
+def test_a12_what_passes_automatically_is_tried_again_soon_and_nothing_is_raised(code: int) -> None:
     async def scenario(place: Place) -> None:
         consumer = await ten_read(place)
         place.cluster.fail("OffsetCommit", code, times=1)
@@ -137,7 +137,7 @@ def test_a12_what_does_not_pass_is_logged_and_the_interval_goes_on(
 
 @pytest.mark.spec("A-12", "S3-30", "B.15.8", "D-06")
 @pytest.mark.parametrize(("code", "member_id_goes_on"), [(22, True), (25, False)])
-def test_a12_a_member_that_is_thrown_out_is_told_nothing_and_joins_again(
+def test_a12_a_member_that_is_thrown_out_gets_no_error_and_joins_again(
     code: int, member_id_goes_on: bool
 ) -> None:
     async def scenario(place: Place) -> None:

@@ -31,7 +31,7 @@ async def ten_read(place: Place, **settings: Any) -> AsyncConsumer:
 
 @pytest.mark.spec("A-12", "B.14.1", "B.15.8")
 @pytest.mark.parametrize("code", [14, 3, 15, 16, 7])
-def test_a12_commit_tries_again_what_passes_by_itself(code: int) -> None:
+def test_a12_commit_tries_again_what_passes_automatically(code: int) -> None:
     async def scenario(place: Place) -> None:
         consumer = await ten_read(place)
         place.cluster.fail("OffsetCommit", code, times=3)
@@ -143,7 +143,9 @@ def test_a12_callbacks_run_in_order_inside_the_next_call_and_nothing_is_tried_ag
 @pytest.mark.parametrize(
     ("code", "reason"), [(25, "evicted"), (22, "evicted"), (27, "rebalancing"), (12, "")]
 )
-def test_a12_what_refuses_a_commit_beside_is_told_to_its_callback_alone(code: int, reason: str) -> None:
+def test_a12_what_refuses_a_commit_in_the_background_is_reported_to_its_callback_alone(
+    code: int, reason: str
+) -> None:
     async def scenario(place: Place) -> None:
         consumer = await ten_read(place)
         answers: list[KclientError | None] = []

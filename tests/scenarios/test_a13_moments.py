@@ -456,7 +456,7 @@ def test_calls_that_make_no_sense_are_refused() -> None:
 
 
 @pytest.mark.spec("D-76", "U-11")
-def test_a_fork_is_told_and_its_parent_goes_on() -> None:
+def test_a_fork_is_reported_and_its_parent_goes_on() -> None:
     with threaded() as (_, consumer):
         consumer.assign([T0])
         assert len(consumer.poll(5, max_records=4)) == 4
@@ -475,7 +475,7 @@ def test_a_fork_is_told_and_its_parent_goes_on() -> None:
 
 
 @pytest.mark.spec("D-75")
-def test_a_deserializer_that_is_busy_for_longer_than_the_session_evicts_nobody() -> None:
+def test_a_deserializer_that_is_busy_for_longer_than_the_session_evicts_no_member() -> None:
     """Heartbeats live on a thread of their own; a pure Python loop gives it the interpreter now and then."""
 
     def busy(topic: str, headers: object, data: bytes) -> bytes:

@@ -156,7 +156,7 @@ def test_a14_a_fenced_member_loses_all_and_joins_under_the_same_id(code: int) ->
 
 @pytest.mark.spec("A-14", "B.17.5", "B.3.8")
 @pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("east", -2)])
-def test_a14_who_does_not_poll_in_time_leaves_and_joins_with_its_next_poll(
+def test_a14_a_member_that_does_not_poll_in_time_leaves_and_joins_with_its_next_poll(
     instance_id: str | None, epoch: int
 ) -> None:
     async def scenario(place: Place) -> None:
@@ -185,7 +185,9 @@ def test_a14_who_does_not_poll_in_time_leaves_and_joins_with_its_next_poll(
 
 @pytest.mark.spec("A-14", "B.17.3")
 @pytest.mark.parametrize("method", ["revoked", "assigned"])
-def test_a14_a_listener_that_raises_is_told_of_once_and_the_partitions_move_all_the_same(method: str) -> None:
+def test_a14_a_listener_that_raises_is_reported_once_and_the_partitions_move_all_the_same(
+    method: str,
+) -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **NEW) as join, publishing(place):
             a = await join("a")
@@ -250,7 +252,7 @@ def test_a14_a_static_member_comes_back_to_its_partitions_and_is_not_doubled() -
 
 
 @pytest.mark.spec("A-14", "B.17.2", "B.17.4")
-def test_a14_a_pattern_goes_out_as_text_and_a_bad_one_is_told() -> None:
+def test_a14_a_pattern_goes_out_as_text_and_a_bad_one_is_reported() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **NEW) as join:
             a, b = await join("a"), await join("b")
@@ -271,7 +273,7 @@ def test_a14_a_pattern_goes_out_as_text_and_a_bad_one_is_told() -> None:
 
 
 @pytest.mark.spec("A-14", "B.17.4")
-def test_a14_a_broker_that_is_too_old_is_told_with_the_key_that_asks_for_it() -> None:
+def test_a14_a_broker_that_is_too_old_is_reported_with_the_key_that_asks_for_it() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **NEW) as join:
             a = await join("a")

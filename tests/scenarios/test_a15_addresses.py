@@ -176,7 +176,7 @@ def test_a15_a_broker_that_asks_for_it_is_obeyed_at_once() -> None:
 @pytest.mark.spec("A-15", "B.4.10", "B.4.11")
 @pytest.mark.parametrize("strategy", ["rebootstrap", "none"])
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_a15_a_dead_address_behind_a_name_costs_one_set_up_timeout(
+def test_a15_a_dead_address_after_a_name_costs_one_set_up_timeout(
     strategy: str, order: tuple[int, ...]
 ) -> None:
     async def scenario(place: Place) -> None:
@@ -197,7 +197,7 @@ def test_a15_a_dead_address_behind_a_name_costs_one_set_up_timeout(
 
 
 @pytest.mark.spec("A-15", "B.4.11")
-def test_a15_a_lost_connection_is_made_anew_to_another_address_of_the_name_first() -> None:
+def test_a15_a_lost_connection_is_recreated_to_another_address_of_the_name_first() -> None:
     async def scenario(place: Place) -> None:
         await place.listen_also("side-door", 1, "10.7.0.1")
         (front,) = brokers(place)[0].addresses

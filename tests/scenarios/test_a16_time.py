@@ -75,7 +75,7 @@ def test_a16_only_the_node_that_throttles_is_left_in_peace() -> None:
 
 
 @pytest.mark.spec("A-16", "B.10.14", "B.4.6")
-def test_a16_an_empty_full_fetch_that_was_throttled_begins_a_session_anew(
+def test_a16_an_empty_full_fetch_that_was_throttled_begins_a_session_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def emptied(request: Any, answer: Any) -> Any:
@@ -253,7 +253,7 @@ def test_a16_a_connection_that_is_never_made_is_tried_longer_and_less_often() ->
 
 
 @pytest.mark.spec("A-16")
-def test_a16_polls_shorter_than_an_attempt_are_told_of_each_one_that_failed() -> None:
+def test_a16_polls_shorter_than_an_attempt_report_each_one_that_failed() -> None:
     async def poll_now_and_then(place: Place, consumer: AsyncConsumer) -> None:
         async with asyncio.timeout(60):
             while True:

@@ -92,7 +92,7 @@ def test_a_resolver_that_hangs_is_given_up_in_time(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.spec("B.4.11")
-def test_without_the_key_the_first_failure_is_told_at_once_and_may_be_cured() -> None:
+def test_without_the_key_the_first_failure_is_reported_at_once_and_may_be_cured() -> None:
     async def scenario(place: Place) -> None:
         consumer = place.consumer(bootstrap_servers=SERVERS)
         await place.on_member(consumer.assign([T0]))

@@ -21,7 +21,7 @@ OTHERS = {
 
 @pytest.mark.spec("S2-35", "B.15.12", "B.10.17")
 @pytest.mark.parametrize("name", OTHERS)
-def test_an_unexpected_code_is_told_once_with_its_place_and_moves_nothing(name: str) -> None:
+def test_an_unexpected_code_is_reported_once_with_its_place_and_moves_nothing(name: str) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, topics={"t": 1}) as cluster, consumer_of(cluster) as consumer:
             cluster.produce("t", ["0", "1"])
@@ -40,7 +40,7 @@ def test_an_unexpected_code_is_told_once_with_its_place_and_moves_nothing(name: 
 
 
 @pytest.mark.spec("S2-35", "B.15.12")
-def test_a_log_that_the_broker_cannot_read_is_told_with_the_offset_and_stops_no_other_partition() -> None:
+def test_a_log_that_the_broker_cannot_read_is_reported_with_the_offset_and_stops_no_other_partition() -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, topics={"t": 2}) as cluster, consumer_of(cluster) as consumer:
             cluster.produce("t", ["0"], partition=0)

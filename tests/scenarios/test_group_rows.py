@@ -49,7 +49,7 @@ def test_one_poll_goes_from_the_coordinator_over_positions_to_records() -> None:
 
 
 @pytest.mark.spec("S3-32")
-def test_an_eager_member_that_owns_nothing_is_told_of_every_rebalance_too() -> None:
+def test_an_eager_member_that_owns_nothing_is_notified_of_every_rebalance_too() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, heartbeat_interval_ms=500) as join:
             members = [await join("a"), await join("b")]

@@ -24,7 +24,7 @@ QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000}
 
 
 @pytest.mark.spec("D-01", "B.13.5", "I-28")
-def test_d01_who_works_for_too_long_leaves_once_is_told_why_and_comes_back() -> None:
+def test_d01_a_member_that_works_for_too_long_leaves_once_is_reported_why_and_comes_back() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, max_poll_interval_ms=10_000, **QUICK) as join, publishing(place):
             a = await join("a")
@@ -247,7 +247,7 @@ def test_d14_what_comes_later_is_picked_up_within_the_age_of_metadata(kind: str)
 
 
 @pytest.mark.spec("D-15", "B.18", "B.13.8")
-def test_d15_closing_tells_the_listener_before_it_leaves() -> None:
+def test_d15_closing_reports_the_listener_before_it_leaves() -> None:
     class Careful(GroupMember):
         def _note(self, method: str, partitions: Iterable[TopicPartition]) -> None:
             assert self.asked("LeaveGroup") == []

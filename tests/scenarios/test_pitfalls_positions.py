@@ -68,7 +68,7 @@ async def reached_while_polling(consumer: AsyncConsumer, condition: Any) -> None
 
 
 @pytest.mark.spec("D-30", "S3-18", "S1-32")
-def test_the_offset_behind_the_last_record_is_committed_by_a_poll_after_the_interval() -> None:
+def test_the_offset_after_the_last_record_is_committed_by_a_poll_after_the_interval() -> None:
     """Seen: no automatic commit, or one of the last offset instead of the one behind it."""
 
     async def scenario(place: Place) -> None:
@@ -125,7 +125,7 @@ def test_the_committed_epoch_is_that_of_the_last_batch_even_if_that_is_a_marker(
 
 @pytest.mark.spec("D-44", "B.9", "B.15.10")
 @pytest.mark.parametrize("policy", ["earliest", "latest", "none"])
-def test_a_validation_that_is_refused_is_told_and_resets_nothing(policy: str) -> None:
+def test_a_validation_that_is_refused_is_reported_and_resets_nothing(policy: str) -> None:
     """Seen: a permanent error of the validation made the position fall back on the policy."""
 
     async def scenario() -> None:

@@ -22,7 +22,7 @@ MODULES = {"snappy": "cramjam", "lz4": "lz4.frame", "zstd": "backports"}
 
 @pytest.mark.spec("D-54", "B.11.5")
 @pytest.mark.parametrize("codec", MODULES)
-def test_a_codec_that_is_missing_is_told_at_every_poll_until_a_seek(
+def test_a_codec_that_is_missing_is_reported_at_every_poll_until_a_seek(
     codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen: an obscure error at the wrong time, or UnboundLocalError."""

@@ -170,14 +170,14 @@ def test_tokens_without_headers_after_version_0_of_the_handshake(open_at: Open) 
 
 @pytest.mark.spec("B.4.12")
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "SASL_PLAINTEXT"])
-def test_versions_are_told_before_authentication(open_at: Open, listener: str) -> None:
+def test_versions_are_reported_before_authentication(open_at: Open, listener: str) -> None:
     keys = {api.api_key for api in open_at(listener).ask(ApiVersionsRequest(
         client_software_name="t", client_software_version="1"), 3).api_keys}  # fmt: skip
     assert {17, 36, 3} <= keys
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_mechanism_that_is_not_offered_ends_the_connection_behind_its_answer(open_at: Open) -> None:
+def test_a_mechanism_that_is_not_offered_ends_the_connection_after_its_answer(open_at: Open) -> None:
     dialogue = open_at("SASL_PLAINTEXT")
     code, offered = dialogue.handshake("GSSAPI")
     assert code == 33
@@ -192,7 +192,7 @@ WORDS = (
 
 @pytest.mark.spec("B.4.12")
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_wrong_proof_is_told_and_ends_the_connection(open_at: Open, version: int) -> None:
+def test_a_wrong_proof_is_reported_and_ends_the_connection(open_at: Open, version: int) -> None:
     dialogue = open_at("SASL_PLAINTEXT")
     assert dialogue.handshake(SCRAM)[0] == 0
     client = ScramClient(SCRAM, "alice", "client-nonce")
@@ -206,7 +206,7 @@ def test_a_wrong_proof_is_told_and_ends_the_connection(open_at: Open, version: i
 @pytest.mark.parametrize(
     "first", [b"n,,n=mallory,r=nonce", b"n,,r=nonce", b"y,,n=alice,r=nonce", b"", b"nonsense"]
 )
-def test_an_unknown_user_and_a_token_that_is_none_are_told_the_same(open_at: Open, first: bytes) -> None:
+def test_an_unknown_user_and_a_token_that_is_none_are_reported_the_same(open_at: Open, first: bytes) -> None:
     dialogue = open_at("SASL_PLAINTEXT")
     assert dialogue.handshake(SCRAM)[0] == 0
     assert dialogue.token(first) == (58, WORDS, b"")
@@ -222,7 +222,7 @@ def test_a_listener_without_sasl_says_that_it_is_out_of_place_and_goes_on(open_a
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_request_before_authentication_ends_the_connection_midway_behind_its_answer(open_at: Open) -> None:
+def test_a_request_before_authentication_ends_the_connection_midway_after_its_answer(open_at: Open) -> None:
     assert open_at("SASL_PLAINTEXT").metadata() == CLOSED
     midway = open_at("SASL_PLAINTEXT")
     assert midway.handshake(SCRAM)[0] == 0
@@ -237,7 +237,7 @@ def test_a_token_before_the_handshake_ends_the_connection(open_at: Open) -> None
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_second_handshake_midway_ends_the_connection_behind_its_answer(open_at: Open) -> None:
+def test_a_second_handshake_midway_ends_the_connection_after_its_answer(open_at: Open) -> None:
     dialogue = open_at("SASL_PLAINTEXT")
     assert dialogue.handshake(SCRAM)[0] == 0
     assert dialogue.handshake(SCRAM) == (34, [])

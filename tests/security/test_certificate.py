@@ -29,7 +29,7 @@ def test_names_issuer_and_dates_are_those_that_another_reader_finds() -> None:
     assert facts.not_before == f"{certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def test_dates_behind_2050_and_certificates_without_names_are_read() -> None:
+def test_dates_after_2050_and_certificates_without_names_are_read() -> None:
     far = Authority().issue(until=datetime.timedelta(days=365 * 40))
     facts = read_certificate(far.der)
     assert facts.names == ()

@@ -116,7 +116,7 @@ def test_words_are_read_in_any_case_and_kafkas_defaults_hold() -> None:
         ({**SASL_SSL, "sasl_kerberos_service_name": "kafka"}, "does not speak GSSAPI (Kerberos) yet"),
     ],
 )
-def test_what_cannot_be_is_told(keys: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_is_reported(keys: dict[str, Any], told: str) -> None:
     assert told in problem(**keys)
 
 
@@ -146,14 +146,16 @@ def test_a_jaas_entry_must_suit_the_mechanism(entry: str, told: str) -> None:
     assert "it names secret" not in problem(**keys)
 
 
-def test_credentials_that_are_no_text_are_told_before_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_that_are_no_text_are_reported_before_they_are_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("KC_PASSWORD", os.fsdecode("secret é".encode("latin-1")))
     no_text = "must be text in UTF-8, and a part of it is none"
     assert problem(**{**SASL_SSL, "sasl_password": env("KC_PASSWORD")}) == f"sasl_password {no_text}"
     assert problem(**{**SASL_SSL, "sasl_username": "\udc80"}).endswith(no_text)
 
 
-def test_a_provider_that_fails_is_told_with_its_key() -> None:
+def test_a_provider_that_fails_is_reported_with_its_key() -> None:
     def vault() -> str:
         raise ConnectionRefusedError(111, "the secret of the vault")
 
@@ -172,7 +174,7 @@ def test_credentials_do_not_go_over_a_plain_connection_unless_that_is_said() -> 
 
 
 @pytest.mark.spec("B.1.2", "U-17")
-def test_a_ready_context_must_verify_or_somebody_must_say_that_it_does_not() -> None:
+def test_a_ready_context_must_verify_or_its_use_must_say_that_it_does_not() -> None:
     tls = {"security_protocol": "SSL"}
     config(**tls, ssl_context=context())
     lax = context(check_hostname=False)
@@ -189,7 +191,7 @@ def test_a_ready_context_must_verify_or_somebody_must_say_that_it_does_not() -> 
 
 
 @pytest.mark.spec("B.1.2", "U-17")
-def test_a_store_that_cannot_be_used_is_told_by_the_constructor(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_used_is_reported_by_the_constructor(tmp_path: Path) -> None:
     keys = {"bootstrap_servers": "localhost:9092", "security_protocol": "SSL"}
     with pytest.raises(ConfigError, match="deststoretype PKCS12"):
         Consumer(**keys, ssl_truststore_location=str(tmp_path / "trust.jks"))

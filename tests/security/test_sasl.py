@@ -85,7 +85,7 @@ async def refused(peer: ScriptedBroker, authenticator: Authenticator) -> Authent
 
 
 @pytest.mark.spec("B.4.3", "B.4.12")
-def test_plain_sends_one_token_and_versions_are_asked_before_and_behind_it() -> None:
+def test_plain_sends_one_token_and_versions_are_asked_before_and_after_it() -> None:
     def check(request: Any) -> bool:
         user = plain_user(request.auth_bytes)
         return (user.username, user.password.reveal()) == ("alice", PASSWORD)
@@ -139,7 +139,7 @@ def test_scram_proves_both_sides_to_each_other(mechanism: str, version: int) -> 
 
 @pytest.mark.spec("B.4.12")
 @pytest.mark.parametrize("mechanism", ALL)
-def test_a_wrong_password_is_told_in_the_brokers_words(mechanism: str) -> None:
+def test_a_wrong_password_is_reported_in_the_brokers_words(mechanism: str) -> None:
     async def main() -> None:
         if mechanism == "PLAIN":
             said = token(error_code=SASL_AUTHENTICATION_FAILED, error_message="Invalid username or password")

@@ -40,7 +40,7 @@ def test_its_repr_is_three_stars_also_within_others() -> None:
     assert repr({"password": [Secret(TEXT)]}) == "{'password': [***]}"
 
 
-def test_secrets_are_equal_as_their_texts_are_and_their_hash_tells_nothing() -> None:
+def test_secrets_are_equal_as_their_texts_are_and_their_hash_reports_nothing() -> None:
     assert Secret(TEXT) == Secret(lambda: TEXT)
     assert Secret(TEXT) != Secret("another")
     assert Secret(TEXT) != TEXT
@@ -48,7 +48,7 @@ def test_secrets_are_equal_as_their_texts_are_and_their_hash_tells_nothing() -> 
     assert copy.deepcopy([Secret(TEXT)])[0].reveal() == TEXT
 
 
-def test_a_provider_is_asked_anew_each_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_provider_is_asked_again_each_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "password"
     path.write_text("first\n")
     monkeypatch.setenv("KC_PASSWORD", "one")

@@ -401,7 +401,7 @@ def test_only_the_enabled_version_is_spoken(tmp_path: Path) -> None:
 
 @pytest.mark.spec("B.1.2", "U-17")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_certificate_that_the_broker_wants_is_shown_and_its_lack_is_told(
+def test_a_client_certificate_that_the_broker_wants_is_shown_and_its_lack_is_reported(
     tmp_path: Path, version: ssl.TLSVersion
 ) -> None:
     context = LOCALHOST.server_context(tmp_path, trusted=AUTHORITY.pem)

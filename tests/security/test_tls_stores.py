@@ -134,7 +134,7 @@ def test_a_pkcs12_store_without_cryptography_says_what_to_install(
 
 
 @pytest.mark.spec("B.1.2", "I-39")
-def test_what_is_wrong_with_a_store_is_told_without_its_password(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_store_is_reported_without_its_password(tmp_path: Path) -> None:
     other = Authority("Another").issue("x", "y")
     p12 = CLIENT.write_pkcs12(tmp_path / "client.p12", "changeit")
     mixed = tmp_path / "mixed.pem"
@@ -182,7 +182,7 @@ def test_files_that_change_give_a_new_context_and_broken_ones_leave_the_last(
 
 
 @pytest.mark.spec("B.1.2")
-def test_a_key_that_a_provider_reads_is_read_anew(tmp_path: Path) -> None:
+def test_a_key_that_a_provider_reads_is_read_again(tmp_path: Path) -> None:
     key, chain = tmp_path / "tls.key", tmp_path / "tls.crt"
 
     def write(issued: Issued) -> None:

@@ -198,7 +198,7 @@ def test_work_off_the_loop_runs_here_after_a_while() -> None:
     assert 0 < seconds < 0.1
 
 
-def test_what_nobody_handles_is_a_finding() -> None:
+def test_an_unhandled_error_is_a_finding() -> None:
     async def fails() -> None:
         raise ValueError("unheard")
 

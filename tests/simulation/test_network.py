@@ -36,7 +36,7 @@ async def listen(world: World, name: str = "b", ear: type[Ear] = Ear) -> Any:
 # --- opening
 
 
-def test_refused_where_nobody_listens() -> None:
+def test_refused_where_nothing_listens() -> None:
     async def main(world: World) -> Any:
         plain(world)
         world.host("b")
@@ -271,7 +271,7 @@ def test_a_long_partition_ends_by_timeout_for_the_sender_alone(direction: tuple[
     assert isinstance(far_problem, ConnectionResetError)
 
 
-def test_patience_begins_anew_with_each_partition() -> None:
+def test_patience_begins_again_with_each_partition() -> None:
     async def main(world: World) -> Any:
         plain(world, retransmit_seconds=30.0)
         pair = await connected(world)

@@ -91,7 +91,7 @@ def test_the_wrong_host_name_is_refused(contexts: tuple[ssl.SSLContext, ssl.SSLC
     run(1, main)
 
 
-def test_a_certificate_that_nobody_signed_is_refused(
+def test_a_certificate_without_a_known_issuer_is_refused(
     contexts: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     async def main(world: World) -> Any:

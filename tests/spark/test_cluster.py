@@ -197,7 +197,7 @@ def watch(spark: StandaloneCluster, driver: subprocess.Popen[str], processes: Pr
     return pages + spark.page()
 
 
-def test_executors_read_from_every_broker_by_themselves(ran: Ran) -> None:
+def test_executors_connect_to_every_broker(ran: Ran) -> None:
     assert (ran.told["rows"], ran.told["total"]) == (RECORDS, sum(range(RECORDS)))
     assert len(ran.told["tasks"]) == 2
     assert min(ran.told["tasks"].values()) > 0

@@ -184,7 +184,7 @@ def test_what_confluents_serializer_writes(registry: RegistryServer) -> None:
 
 
 @pytest.mark.spec("SP-76")
-def test_an_id_that_nobody_registered_is_a_bad_record_and_a_broken_registry_is_not(
+def test_an_id_that_is_not_registered_is_a_bad_record_and_a_broken_registry_is_not(
     registry: RegistryServer,
 ) -> None:
     given = {
@@ -296,7 +296,7 @@ def test_the_registry_is_asked_with_credentials_that_stand_elsewhere(
 @pytest.mark.parametrize(
     "text", ["bearer hunter2\nhunter3", "Bearer hunter2\0", "bearer hunter2é", "u:hunter2\nx"]
 )
-def test_a_token_that_is_none_is_told_without_its_text(registry: RegistryServer, text: str) -> None:
+def test_a_token_that_is_none_is_reported_without_its_text(registry: RegistryServer, text: str) -> None:
     given = {"schema__registry__url": registry.url, "schema__registry__allowHttp": "true"}
     with pytest.raises(ConfigError, match=r"schema\.registry\.auth") as caught:
         decoder(valueFormat="avro", **given, schema__registry__auth=text)

@@ -196,7 +196,7 @@ def test_days_that_break_off_leave_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.spec("SP-85")
-def test_too_many_open_files_are_told_as_such(tmp_path: Path) -> None:
+def test_too_many_open_files_are_reported_as_such(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (_descriptors() + 20, hard))
     times = [NEW_YEAR_MS + n * 86_400_000 for n in range(100)]
@@ -320,7 +320,7 @@ def test_manifests_come_in_the_order_of_batches(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{}", '{"version": 2}', "[]", '{"version": 1, "job": "j", "start": 3}']
 )
-def test_a_damaged_manifest_is_told_never_skipped(tmp_path: Path, content: str) -> None:
+def test_a_damaged_manifest_is_reported_never_skipped(tmp_path: Path, content: str) -> None:
     manifest.write(tmp_path, _manifest("000000000000", 0, 1))
     (tmp_path / "_manifest" / "000000000000.json").write_text(content)
     with pytest.raises(SinkError, match=r"000000000000\.json cannot be read"):

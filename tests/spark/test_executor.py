@@ -131,7 +131,7 @@ def test_no_batch_has_a_column_of_more_bytes_than_its_offsets_can_count(
     assert [offset for batch in batches for offset in batch.column("offset").to_pylist()] == list(range(48))
 
 
-def test_a_range_that_ends_in_the_middle_of_a_batch_decodes_nothing_behind_its_end(
+def test_a_range_that_ends_in_the_middle_of_a_batch_decodes_nothing_after_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wanted: list[int] = []
@@ -157,7 +157,7 @@ def flip_a_bit(log: Log) -> None:
 
 
 @pytest.mark.spec("SP-67", "SP-66")
-def test_a_damaged_batch_fails_with_its_coordinates_unless_nobody_shall_look(log: Log) -> None:
+def test_a_damaged_batch_fails_with_its_coordinates_unless_checks_are_off(log: Log) -> None:
     log.values(20, size=40)
     flip_a_bit(log)
     wanted = OffsetRange("t", 0, 0, 20)
@@ -222,7 +222,7 @@ def test_fifty_batches_open_one_connection_to_each_broker_and_none_after_the_fir
 
 @pytest.mark.spec("SP-57", "SP-58")
 @pytest.mark.parametrize("tolerant", ["false", "true"])
-def test_a_worker_that_knows_less_than_the_plan_tells_of_no_loss(log: Log, tolerant: str) -> None:
+def test_a_worker_that_knows_less_than_the_plan_reports_no_loss(log: Log, tolerant: str) -> None:
     """It read the topic that was there before, and goes on with the one that was made anew."""
     options = options_for(log.kafka, failOnDataLoss=tolerant)
     before = sum(tolerated.values())
@@ -238,7 +238,7 @@ def test_a_worker_that_knows_less_than_the_plan_tells_of_no_loss(log: Log, toler
 
 
 @pytest.mark.spec("ST-08", "SP-63")
-def test_no_progress_is_told_in_time_with_the_brokers_last_error(log: Log) -> None:
+def test_no_progress_is_reported_in_time_with_the_brokers_last_error(log: Log) -> None:
     log.values(5)
     options = options_for(log.kafka, kafkaConsumer__pollTimeoutMs="1500")
     assert sum(batch.num_rows for batch in read_range(OffsetRange("t", 0, 0, 2), options, COLUMNS)) == 2

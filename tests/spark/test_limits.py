@@ -21,7 +21,7 @@ def ranges(of: list[tuple[int, int]]) -> tuple[dict[TopicPartition, int], dict[T
 
 @pytest.mark.spec("SP-53", "ST-03")
 @given(sizes, st.integers(1, 10**6))
-def test_shares_stay_inside_and_nobody_starves(of: list[tuple[int, int]], most: int) -> None:
+def test_shares_stay_inside_and_none_starves(of: list[tuple[int, int]], most: int) -> None:
     start, end = ranges(of)
     cut = prorate(start, end, most)
     total = backlog(start, end)

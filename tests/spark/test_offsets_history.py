@@ -388,7 +388,7 @@ def test_tables_without_a_state_stay_as_they_are(cluster: EmbeddedCluster, tmp_p
 
 
 @pytest.mark.spec("SP-95")
-def test_a_topic_that_was_made_anew_leaves_the_history_of_the_old_one(
+def test_a_topic_that_was_recreated_leaves_the_history_of_the_old_one(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     for offset in (1, 2, 3):
@@ -422,7 +422,7 @@ def test_a_log_that_ends_too_early_removes_nothing(
     assert [row["offset"] for row in table(tmp_path, "commits")] == [1, 2, 3]
 
 
-def test_all_that_is_wrong_with_the_settings_is_told_at_once() -> None:
+def test_all_that_is_wrong_with_the_settings_is_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         OffsetsHistorySettings.parse(
             {"bootstrap": "", "every": "soon", "options": "subscribe=x", "speed": "1"}

@@ -235,7 +235,7 @@ INVALID_IN_STREAM = [
     + [("batch", *case) for case in INVALID_IN_BATCH]
     + [("stream", *case) for case in INVALID_IN_STREAM],
 )
-def test_a_bad_value_is_told_with_its_option(mode: Mode, name: str, raw: str) -> None:
+def test_a_bad_value_is_reported_with_its_option(mode: Mode, name: str, raw: str) -> None:
     (problem,) = problems({**BASE, name: raw}, mode)
     assert problem.startswith(f"{name}={raw[:80]!r}")
 

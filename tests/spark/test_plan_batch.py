@@ -118,7 +118,7 @@ def test_a_stale_end_is_looked_at_again(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.spec("SP-51")
-def test_an_end_that_nobody_knows_better_is_taken_as_it_is(cluster: EmbeddedCluster) -> None:
+def test_an_end_that_no_broker_contradicts_is_taken_as_it_is(cluster: EmbeddedCluster) -> None:
     cluster.forget_requests()
     shorten(cluster, times=1)
     assert planned(cluster) == [(0, 0, 7), (1, 0, 7)]

@@ -38,7 +38,7 @@ def test_a_damaged_batch_fails_with_its_coordinates(log: Log) -> None:
 
 
 @pytest.mark.spec("SP-67")
-def test_who_switches_the_check_off_reads_on(log: Log) -> None:
+def test_a_client_that_switches_the_check_off_reads_on(log: Log) -> None:
     rows = log.read(columns=("offset", "value"), kafka__check__crcs="false")
     assert [row["offset"] for row in rows if row["value"] != b"x" * 40] == [5]
     assert len(rows) == 15

@@ -78,7 +78,7 @@ EVERY_LOG = (
 @pytest.mark.spec("SP-61", "SP-62", "ST-06")
 @pytest.mark.parametrize("write", EVERY_LOG)
 @pytest.mark.parametrize("ahead", ["0", "1", "4"])
-def test_every_record_that_is_there_comes_and_nobody_waits_for_another(
+def test_every_record_that_is_there_comes_and_nothing_waits_for_another(
     log: Log, write: Write, ahead: str
 ) -> None:
     write(log)

@@ -125,7 +125,7 @@ def test_what_the_log_has_lost_is_an_error_or_left_out(
 
 
 @pytest.mark.spec("SP-57")
-def test_a_changed_offset_is_told_with_both_numbers() -> None:
+def test_a_changed_offset_is_reported_with_both_numbers() -> None:
     _, losses = within_log(OffsetRange("t", 0, 500, 600), LogBounds(0, 300))
     assert "offset was changed from 500 to 300" in losses[0].text
     _, losses = within_log(OffsetRange("t", 0, 100, 600), LogBounds(150, 600))
@@ -307,7 +307,7 @@ logs_of = st.builds(
 
 @pytest.mark.spec("SP-57", "ST-05")
 @given(positions, positions, logs_of)
-def test_what_is_read_is_in_the_log_and_asked_for_and_the_rest_is_told(
+def test_what_is_read_is_in_the_log_and_asked_for_and_the_rest_is_reported(
     start: Offsets, end: Offsets, logs: Bounds
 ) -> None:
     ranges, losses = ranges_between(start, end, logs)

@@ -93,7 +93,9 @@ def test_all_columns_are_what_another_client_reads(
     assert ours == read_with_other_client(kafka1, fresh_name, range(3))
 
 
-def test_the_brokers_time_is_told_as_such(kafka1: KafkaCluster, fresh_name: str, options: Options) -> None:
+def test_the_brokers_time_is_reported_as_such(
+    kafka1: KafkaCluster, fresh_name: str, options: Options
+) -> None:
     make_topic(kafka1, fresh_name, message_timestamp_type="LogAppendTime")
     write(kafka1, fresh_name, [Message(b"1"), Message(b"2")])
     read = options(kafka1, fresh_name)
@@ -216,7 +218,7 @@ def test_records_deleted_after_planning_are_a_data_loss(
 
 
 @pytest.mark.spec("SP-57", "SP-58")
-def test_a_topic_made_anew_after_planning_is_a_data_loss(
+def test_a_topic_recreated_after_planning_is_a_data_loss(
     kafka1: KafkaCluster, fresh_name: str, options: Options
 ) -> None:
     make_topic(kafka1, fresh_name)

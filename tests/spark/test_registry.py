@@ -97,7 +97,7 @@ def bad_row(answer: dict[str, Any]) -> str:
         {"schema": json.dumps({**SMALL, "fields": [{"name": "a", "type": "int", "default": "x" * 9_000}]})},
     ],
 )
-def test_a_row_tells_little_of_a_long_answer(answer: dict[str, Any]) -> None:
+def test_a_row_reports_little_of_a_long_answer(answer: dict[str, Any]) -> None:
     assert len(bad_row(answer)) < 600
 
 

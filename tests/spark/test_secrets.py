@@ -55,7 +55,7 @@ def test_module_strings_of_the_jvm_are_read(prefix: str, mechanism: str, entry: 
 
 @pytest.mark.spec("SP-43")
 @pytest.mark.parametrize("prefix", ["", "kafkashaded."])
-def test_oauthbearer_is_read_and_told_as_what_it_is(prefix: str) -> None:
+def test_oauthbearer_is_read_and_reported_as_what_it_is(prefix: str) -> None:
     given = {**SASL, "kafka.sasl.mechanism": "OAUTHBEARER", "kafka.sasl.jaas.config": prefix + OAUTH}
     (problem,) = problems(given)
     assert "OAUTHBEARER is not spoken by kclient yet; write PLAIN" in problem
@@ -158,7 +158,7 @@ def test_every_secret_may_stand_elsewhere(
 
 
 @pytest.mark.spec("SP-13", "SP-44")
-def test_a_reference_is_followed_anew_for_every_connection(tmp_path: Path) -> None:
+def test_a_reference_is_followed_again_for_every_connection(tmp_path: Path) -> None:
     place = tmp_path / "password"
     place.write_text("first")
     given = {**SASL, "kafka.sasl.username": "alice", "kafka.sasl.password.file": str(place)}
@@ -169,7 +169,7 @@ def test_a_reference_is_followed_anew_for_every_connection(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("SP-44")
-def test_a_reference_to_nothing_is_told_by_the_process_that_follows_it(tmp_path: Path) -> None:
+def test_a_reference_to_nothing_is_reported_by_the_process_that_follows_it(tmp_path: Path) -> None:
     given = {**SASL, "kafka.sasl.username": "alice", "kafka.sasl.password.env": "KC_NOT_SET"}
     with pytest.raises(ConfigError, match="environment variable KC_NOT_SET, which is not set"):
         SourceOptions.parse(given).config("executor")

@@ -112,7 +112,7 @@ def test_a_refusal_shows_no_password_even_with_its_local_variables(
 
 
 @pytest.mark.spec("SP-45", "I-39")
-def test_a_refused_password_is_told_at_once_and_not_shown(options: dict[str, str]) -> None:
+def test_a_refused_password_is_reported_at_once_and_not_shown(options: dict[str, str]) -> None:
     entry = options["kafka.sasl.jaas.config"].replace(PASSWORD, "hunter2")
     parsed = SourceOptions.parse({**options, "kafka.sasl.jaas.config": entry})
     with pytest.raises(AuthenticationError) as caught:

@@ -60,14 +60,14 @@ def test_a_compacted_log_stands_for_all_before_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "v2\n", "v1\n{}", "v1\nnonsense", 'v1\n{"path": 3, "size": 1}'])
-def test_a_log_that_cannot_be_understood_is_told(tmp_path: Path, content: str) -> None:
+def test_a_log_that_cannot_be_understood_is_reported(tmp_path: Path, content: str) -> None:
     log(tmp_path, "0")
     (tmp_path / "_spark_metadata" / "0").write_text(content)
     with pytest.raises(SinkError, match="_spark_metadata/0 cannot be read"):
         spark_metadata.files(tmp_path)
 
 
-def test_a_file_that_counts_and_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_file_that_counts_and_is_gone_is_reported(tmp_path: Path) -> None:
     log(tmp_path, "0", "part-0.parquet")
     with pytest.raises(SinkError, match=r"part-0.parquet counts by _spark_metadata"):
         spark_metadata.count(tmp_path)

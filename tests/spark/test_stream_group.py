@@ -100,7 +100,7 @@ def test_without_a_group_nothing_is_committed(kafka: EmbeddedCluster) -> None:
 
 
 @pytest.mark.spec("SP-68", "SP-73", "ST-16")
-def test_a_group_with_members_is_told_of_once(
+def test_a_group_with_members_is_reported_once(
     kafka: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     query = Query(reader_of(kafka, commit__group__id="g"))
@@ -243,7 +243,7 @@ def test_closing_waits_for_the_batch_that_is_heard_of_meanwhile(
 
 
 @pytest.mark.spec("SP-70", "SP-73")
-def test_what_comes_after_closing_asks_nobody(
+def test_what_comes_after_closing_sends_nothing(
     kafka: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver = DriverClient(SourceOptions.parse(options_of(kafka), "stream"))
@@ -346,7 +346,7 @@ def test_tracking_needs_a_group(kafka: EmbeddedCluster) -> None:
 
 
 @pytest.mark.spec("SP-37")
-def test_progress_that_tells_nothing() -> None:
+def test_progress_that_reports_nothing() -> None:
     assert behind(None) == []
     assert end_offsets(None) == {}
     nothing = {
@@ -368,7 +368,7 @@ def test_progress_that_tells_nothing() -> None:
     assert end_offsets(as_objects) == {T0: 4}
 
 
-def test_progress_as_older_sparks_tell_it() -> None:
+def test_progress_as_older_sparks_report_it() -> None:
     source = {"description": "d", "startOffset": "None", "endOffset": "{'t': {'0': 4}}"}
     told = {"sources": [{**source, "latestOffset": "{'t': {'0': 9}}"}]}
     assert end_offsets(told) == {T0: 4}

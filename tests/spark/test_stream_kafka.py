@@ -121,7 +121,7 @@ def test_only_committed_records_up_to_the_first_open_transaction(
 
 
 @pytest.mark.spec("SP-57", "SP-58", "ST-05")
-def test_deleted_records_and_a_topic_made_anew(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_deleted_records_and_a_topic_recreated(kafka1: KafkaCluster, fresh_name: str) -> None:
     make_topic(kafka1, fresh_name)
     admin = AdminClient({"bootstrap.servers": kafka1.bootstrap_servers})
     fill(kafka1, fresh_name, 10)

@@ -175,7 +175,7 @@ def test_a_stale_answer_is_no_loss(kafka: EmbeddedCluster, fail: str) -> None:
 
 @pytest.mark.spec("SP-09", "SP-51")
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_stale_answer_behind_a_restart_is_no_loss_where_spark_does_not_tell_what_was_read(
+def test_a_stale_answer_after_a_restart_is_no_loss_where_spark_does_not_report_what_was_read(
     kafka: EmbeddedCluster, fail: str
 ) -> None:
     query = after_50(kafka)

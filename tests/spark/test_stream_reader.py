@@ -54,7 +54,7 @@ def test_offsets_hold_nothing_but_what_the_source_for_the_jvm_reads(kafka: Embed
 
 @pytest.mark.spec("SP-46")
 @pytest.mark.kafka_cluster(brokers=1, topics={"b": 12, "a": 1})
-def test_partitions_are_told_by_number(kafka: EmbeddedCluster) -> None:
+def test_partitions_are_reported_by_number(kafka: EmbeddedCluster) -> None:
     told = reader_of(kafka, "b,a").initialOffset()
     assert json.dumps(told) == json.dumps({"a": {"0": 0}, "b": {str(number): 0 for number in range(12)}})
 
@@ -153,7 +153,7 @@ def test_available_now_reads_in_limited_batches_what_was_there(kafka: EmbeddedCl
 
 
 @pytest.mark.spec("SP-54", "ST-12")
-def test_limits_as_spark_is_told_of_them(kafka: EmbeddedCluster) -> None:
+def test_limits_as_spark_is_notified_of_them(kafka: EmbeddedCluster) -> None:
     assert reader_of(kafka).getDefaultReadLimit() == ReadAllAvailable()
     assert reader_of(kafka, maxOffsetsPerTrigger="7").getDefaultReadLimit() == ReadMaxRows(7)
     assert reader_of(kafka, minOffsetsPerTrigger="7").getDefaultReadLimit() == ReadMinRows(7)
@@ -196,7 +196,7 @@ def test_a_minimum_waits_no_longer_than_the_delay(kafka: EmbeddedCluster) -> Non
 
 
 @pytest.mark.spec("SP-01", "SP-96", "ST-21")
-def test_an_older_spark_is_told_that_it_keeps_no_limit(kafka: EmbeddedCluster) -> None:
+def test_an_older_spark_is_notified_that_it_keeps_no_limit(kafka: EmbeddedCluster) -> None:
     base = {"kafka.bootstrap.servers": "h:9092", "subscribe": "t"}
     check_version(SourceOptions.parse(base, "stream"), knows_limits=False)
     for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger"):
@@ -339,7 +339,7 @@ def test_a_batch_costs_three_round_trips(kafka: EmbeddedCluster) -> None:
 
 
 @pytest.mark.spec("SP-14")
-def test_a_reader_that_nobody_asks_opens_nothing(kafka: EmbeddedCluster) -> None:
+def test_a_reader_without_a_call_opens_nothing(kafka: EmbeddedCluster) -> None:
     import pickle
 
     kafka.forget_requests()

@@ -64,7 +64,7 @@ def test_requests_are_framed_as_java_frames_them(cases: list[Case]) -> None:
 
 @pytest.mark.spec("C.1")
 @pytest.mark.parametrize("cases", RESPONSES.values(), ids=RESPONSES)
-def test_a_response_is_found_behind_its_header(cases: list[Case]) -> None:
+def test_a_response_is_found_after_its_header(cases: list[Case]) -> None:
     for case in cases:
         _, _, frame = parts_of(case)
         correlation_id, offset = read_response_header(case["api_key"], case["version"], memoryview(frame))

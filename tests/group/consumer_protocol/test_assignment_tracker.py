@@ -70,7 +70,7 @@ def test_what_has_a_name_is_taken_first_and_the_rest_when_it_has_one() -> None:
 
 
 @pytest.mark.spec("B.17.3")
-def test_where_nothing_new_has_a_name_what_is_owned_is_told_once_more() -> None:
+def test_where_nothing_new_has_a_name_what_is_owned_is_reported_once_more() -> None:
     ours = AssignmentTracker()
     ours.update_target(told(t=[0]))
     ours.mark_reconciled(ours.next_step(NAMES.get))  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def test_a_topic_that_is_owned_keeps_its_name_when_metadata_forgets_it() -> None
 
 
 @pytest.mark.spec("B.17.3", "B.17.4")
-def test_who_is_no_member_any_more_owns_nothing_and_takes_the_same_target_anew() -> None:
+def test_a_consumer_that_is_not_a_member_any_more_owns_nothing_and_takes_the_same_target_again() -> None:
     ours = AssignmentTracker()
     ours.update_target(told(t=[0]))
     ours.mark_reconciled(ours.next_step(NAMES.get))  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ OFFSETS = {TopicPartition("t", 0): OffsetAndMetadata(0)}
 
 @pytest.mark.spec("B.17.4", "A-14", "B.17.1")
 @pytest.mark.parametrize("code", ["FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
-def test_a_fenced_member_loses_everything_and_joins_anew_under_its_old_id(code: str) -> None:
+def test_a_fenced_member_loses_everything_and_joins_again_under_its_old_id(code: str) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         diary = Diary()
         async with member(cluster, "t", listener=diary) as consumer:
@@ -126,7 +126,7 @@ def test_after_a_lost_answer_everything_is_said_again_and_nothing_is_lost() -> N
 
 
 @pytest.mark.spec("B.17.4")
-def test_a_missing_right_to_a_topic_is_told_once_each_time_and_membership_goes_on() -> None:
+def test_a_missing_right_to_a_topic_is_reported_once_each_time_and_membership_goes_on() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         diary = Diary()
         async with member(cluster, "t", listener=diary) as consumer:
@@ -187,7 +187,9 @@ def test_what_cannot_be_cured_ends_the_membership_until_the_next_subscription(co
 
 @pytest.mark.spec("B.17.4", "B.14.2")
 @pytest.mark.parametrize(("code", "raised"), [(82, BrokerError), (42, CommitFailedError)])
-def test_who_is_no_member_for_good_commits_nothing(code: int, raised: type[KclientError]) -> None:
+def test_a_consumer_that_is_not_a_member_for_good_commits_nothing(
+    code: int, raised: type[KclientError]
+) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster, "t") as consumer:
             await quiet(consumer)
@@ -202,7 +204,7 @@ def test_who_is_no_member_for_good_commits_nothing(code: int, raised: type[Kclie
 
 
 @pytest.mark.spec("D-18", "B.17.3")
-def test_the_answer_to_an_earlier_heartbeat_changes_nothing_for_who_has_left() -> None:
+def test_the_answer_to_an_earlier_heartbeat_changes_nothing_for_a_member_that_has_left() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster, "t") as consumer:
             await quiet(consumer)
@@ -247,7 +249,7 @@ def test_a_new_epoch_is_used_in_the_next_request_of_every_kind() -> None:
 
 @pytest.mark.spec("A-14", "B.17.2", "B.3.8", "D-01")
 @pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("i", -2)])
-def test_who_polls_too_late_leaves_and_joins_anew_with_the_next_poll(
+def test_a_member_that_polls_too_late_leaves_and_joins_again_with_the_next_poll(
     instance_id: str | None, epoch: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
@@ -271,7 +273,7 @@ def test_who_polls_too_late_leaves_and_joins_anew_with_the_next_poll(
 
 
 @pytest.mark.spec("B.17.6", "B.17.3", "I-10")
-def test_who_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -> None:
+def test_a_member_that_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         diary = Diary()
         async with member(cluster, "t", listener=diary, max_poll_interval_ms=20_000) as slow:
@@ -293,7 +295,7 @@ def test_who_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -> None:
 
 
 @pytest.mark.spec("A-14", "B.17.5", "I-17")
-def test_a_static_member_comes_back_to_its_partitions_and_nobody_else_is_asked() -> None:
+def test_a_static_member_comes_back_to_its_partitions_and_no_other_is_asked() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         diary = Diary()
         async with member(cluster, "t", listener=diary) as other:
@@ -311,7 +313,7 @@ def test_a_static_member_comes_back_to_its_partitions_and_nobody_else_is_asked()
 
 
 @pytest.mark.spec("A-14", "B.17.4", "I-17")
-def test_a_second_consumer_with_the_same_instance_id_is_told_so_and_the_first_goes_on() -> None:
+def test_a_second_consumer_with_the_same_instance_id_gets_the_error_and_the_first_goes_on() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster, "t", group_instance_id="i") as first:
             await quiet(first)
@@ -326,7 +328,9 @@ def test_a_second_consumer_with_the_same_instance_id_is_told_so_and_the_first_go
 
 
 @pytest.mark.spec("B.17.2", "B.17.5")
-def test_who_leaves_before_its_join_was_answered_sends_nothing_that_is_no_join_and_no_leave() -> None:
+def test_a_member_that_leaves_before_its_join_was_answered_sends_nothing_that_is_no_join_and_no_leave() -> (
+    None
+):
     async def scene(cluster: EmbeddedCluster) -> None:
         cluster.fail(API, "COORDINATOR_LOAD_IN_PROGRESS", times=None)
         async with member(cluster, "t") as consumer:
@@ -341,7 +345,7 @@ def test_who_leaves_before_its_join_was_answered_sends_nothing_that_is_no_join_a
 
 
 @pytest.mark.spec("S3-31", "S3-53", "B.17.4", "B.17.5")
-def test_who_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() -> None:
+def test_a_member_that_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         go_on = asyncio.Event()
 

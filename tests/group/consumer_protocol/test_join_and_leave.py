@@ -73,7 +73,7 @@ def test_partitions_move_when_their_owner_has_given_them_up_and_come_back_when_t
 
 
 @pytest.mark.spec("B.17.2")
-def test_another_subscription_is_told_at_once_and_unsubscribing_leaves() -> None:
+def test_another_subscription_is_reported_at_once_and_unsubscribing_leaves() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         cluster.create_topic("u", partitions=1)
         async with member(cluster, "t") as consumer:

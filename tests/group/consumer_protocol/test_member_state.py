@@ -68,7 +68,7 @@ def test_every_state_has_its_rhythm_and_its_predecessors() -> None:
 
 
 @pytest.mark.spec("B.17.1", "B.17.4")
-def test_whose_membership_ends_has_no_epoch_and_the_next_one_counts_anew() -> None:
+def test_whose_membership_ends_has_no_epoch_and_the_next_one_counts_again() -> None:
     standing = ConsumerMemberStatus("m", state=S.STABLE, epoch=7, joined=1)
     assert standing.generation.generation_id == 7
     standing.end(S.FENCED, "why")

@@ -26,7 +26,7 @@ from tests.group.consumer_protocol.embedded_members import (
 
 
 @pytest.mark.spec("A-14", "B.17.2", "B.17.3")
-def test_a_pattern_goes_to_the_broker_as_text_and_topics_that_appear_come_by_themselves() -> None:
+def test_a_pattern_goes_to_the_broker_as_text_and_topics_that_appear_come_automatically() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster) as consumer:
             await consumer.subscribe(pattern=SubscriptionPattern("[tu].*"))

@@ -64,7 +64,7 @@ def test_auto_speaks_what_the_cluster_allows_and_says_so_once(
 
 
 @pytest.mark.spec("B.1")
-def test_auto_falls_back_where_brokers_are_told_not_to_speak_the_consumer_protocol(
+def test_auto_falls_back_where_brokers_are_configured_not_to_speak_the_consumer_protocol(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
@@ -80,7 +80,7 @@ def test_auto_falls_back_where_brokers_are_told_not_to_speak_the_consumer_protoc
 
 
 @pytest.mark.spec("B.1")
-def test_who_subscribed_anew_before_the_fall_back_is_not_disturbed_by_it(
+def test_a_member_that_subscribed_again_before_the_fall_back_is_not_disturbed_by_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:

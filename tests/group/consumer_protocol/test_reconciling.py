@@ -43,7 +43,7 @@ def without(topic: str) -> Any:
 
 @pytest.mark.spec("A-14", "B.17.3")
 @pytest.mark.parametrize("first_alone", [True, False])
-def test_what_has_a_name_is_taken_over_and_told_and_the_rest_when_metadata_has_come(
+def test_what_has_a_name_is_taken_over_and_reported_and_the_rest_when_metadata_has_come(
     first_alone: bool,
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:

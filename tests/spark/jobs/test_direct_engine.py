@@ -450,7 +450,7 @@ def test_after_a_loss_the_group_shows_what_is_behind(cluster: EmbeddedCluster, t
     assert committed == [15, 10]
 
 
-def test_an_unknown_topic_is_told_before_anything_is_written(
+def test_an_unknown_topic_is_reported_before_anything_is_written(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     with pytest.raises(UnknownTopicError, match="Did you mean orders"):

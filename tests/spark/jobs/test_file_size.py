@@ -86,7 +86,7 @@ def test_a_batch_that_runs_again_is_cut_as_it_was(cluster: EmbeddedCluster, tmp_
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}", '{"target_mb": 1, "rows": "many"}'])
-def test_a_damaged_size_is_told(content: str, tmp_path: Path) -> None:
+def test_a_damaged_size_is_reported(content: str, tmp_path: Path) -> None:
     (tmp_path / "kclient").mkdir()
     (tmp_path / "kclient" / "files.json").write_text(content)
     with pytest.raises(SinkError, match=r"files\.json cannot be understood"):

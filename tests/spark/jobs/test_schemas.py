@@ -55,7 +55,7 @@ def test_what_spark_finds_as_ddl(found: str, ddl: str | None) -> None:
 
 
 @pytest.mark.spec("SP-87")
-def test_a_schema_grows_behind_what_it_has() -> None:
+def test_a_schema_grows_after_what_it_has() -> None:
     grown = schemas.widened("a BIGINT, o STRUCT<x: INT>", "`new` string, o STRUCT<x: STRING, y: INT>, A INT")
     assert grown == "`a` bigint, `o` struct<`x`:int,`y`:int>, `new` string"
     assert schemas.widened(grown, grown) == grown
@@ -182,7 +182,7 @@ def test_a_format_by_which_nothing_has_landed_may_be_corrected(
         ({"schema": "a STRING"}, "a would change or go away"),
     ],
 )
-def test_a_job_that_was_killed_behind_its_first_manifest_keeps_its_format_and_schema(
+def test_a_job_that_was_killed_after_its_first_manifest_keeps_its_format_and_schema(
     cluster: EmbeddedCluster, tmp_path: Path, changed: dict[str, Any], told: str
 ) -> None:
     cluster.produce("orders", [b'{"a": 1}'])

@@ -88,7 +88,7 @@ def test_a_value_that_cannot_be_is_shown(given: dict[str, str], problem: str) ->
 
 
 @pytest.mark.parametrize("name", ["nofile.json", "schemas/order.ddl", "schemas/order", "/lake/my order.sql"])
-def test_a_file_that_is_not_there_is_told_as_one(name: str) -> None:
+def test_a_file_that_is_not_there_is_reported_as_one(name: str) -> None:
     problem, *_ = problems(format="json", schema=name)
     assert problem == f"--schema names the file {name}, which cannot be read: No such file or directory"
 
@@ -144,7 +144,7 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
         ),
     ],
 )
-def test_what_cannot_be_together_is_told(given: dict[str, Any], sentence: str) -> None:
+def test_what_cannot_be_together_is_reported(given: dict[str, Any], sentence: str) -> None:
     assert [problem for problem in problems(**given) if sentence in problem]
 
 
@@ -247,7 +247,7 @@ def test_options_that_no_setting_says_reach_the_source() -> None:
 
 
 @pytest.mark.spec("SP-42")
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
     told = problems(
         codec="brotli", trigger="soon", evolve="add-columns", end="@2026-01-01T00:00Z", colour="red"
     )
@@ -265,7 +265,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         {**JSON, "on_bad_record": "dlq", "dlq": "/lake/dead"},
     ],
 )
-def test_what_is_wrong_by_itself_is_not_missing(given: dict[str, Any]) -> None:
+def test_what_is_wrong_alone_is_not_missing(given: dict[str, Any]) -> None:
     assert len(problems(**given)) == 1
 
 

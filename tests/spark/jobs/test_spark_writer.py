@@ -89,7 +89,7 @@ def test_a_sink_has_one_writer_and_one_job(
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", "1"])
-def test_a_sink_that_does_not_say_whose_it_is_is_told_as_damaged(
+def test_a_sink_that_does_not_say_whose_it_is_is_reported_as_damaged(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, content: str
 ) -> None:
     fill(cluster, 9)
@@ -136,7 +136,7 @@ def test_small_ranges_share_a_file_and_large_ones_are_cut(
 
 
 @pytest.mark.spec("SP-87")
-def test_a_schema_is_found_frozen_and_grows_when_told(
+def test_a_schema_is_found_frozen_and_grows_on_request(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     infer = {"format": "json", "schema": "infer", "max_per_trigger": None}
