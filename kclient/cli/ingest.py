@@ -21,7 +21,7 @@ from cyclopts import App, Group, Parameter
 from kclient.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from kclient.cli.ingest_gc import gc
 from kclient.cli.ingest_status import status
-from kclient.cli.options import Connection, choice, flag, option, warn_of_arguments
+from kclient.cli.options import ConnectionOptions, choice, flag, option, warn_of_arguments
 from kclient.cli.program import program
 from kclient.cli.reporters import IngestReporter, JsonLines, plan_line, reporters
 from kclient.errors import ConfigError, InternalError, KclientError, SinkError
@@ -174,7 +174,7 @@ class IngestOptions:
         ),
     ] = None
 
-    def settings(self, connection: Connection) -> IngestSettings:
+    def settings(self, connection: ConnectionOptions) -> IngestSettings:
         """Return the checked settings. Raise ConfigError with every problem."""
         given: dict[str, Any] = attrs.asdict(self, recurse=False)
         servers, theirs = connection.source()
@@ -211,7 +211,7 @@ def ingest_app(group: Group) -> App:
 def ingest(
     *,
     job: Annotated[IngestOptions, Parameter(name="*")] = IngestOptions(),
-    connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
+    connection: Annotated[ConnectionOptions, Parameter(name="*")] = ConnectionOptions(),  # noqa: B008 – frozen
     dry_run: Annotated[bool, flag("print the plan and stop; nothing is written", group=RUN)] = False,
     metrics: Annotated[
         tuple[str, ...] | None,

@@ -16,7 +16,7 @@ import attrs
 from cyclopts import Parameter
 
 from kclient.cli.exit_codes import OK
-from kclient.cli.options import Connection, WhereAsked, flag, option
+from kclient.cli.options import ConnectionOptions, WhereAsked, flag, option
 from kclient.cli.program import program
 from kclient.cli.table import table
 from kclient.config import Config
@@ -79,7 +79,7 @@ def status(
     return OK
 
 
-def _status(checkpoint: str, connection: Connection) -> Status:
+def _status(checkpoint: str, connection: ConnectionOptions) -> Status:
     kept = Checkpoint(checkpoint)
     job, position = kept.job(), kept.position()
     if job is None or position is None:

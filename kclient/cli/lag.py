@@ -19,7 +19,7 @@ import attrs
 from cyclopts import Parameter
 
 from kclient.cli.exit_codes import OK, exit_code
-from kclient.cli.options import Connection, choice, flag, option, seconds
+from kclient.cli.options import ConnectionOptions, choice, flag, option, seconds
 from kclient.cli.program import program
 from kclient.cli.table import table
 from kclient.config import Config
@@ -81,7 +81,7 @@ def lag(
     timeout: Annotated[
         float | None, option("how long to wait for responses (default 60)", "60s", converter=seconds)
     ] = None,
-    connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
+    connection: Annotated[ConnectionOptions, Parameter(name="*")] = ConnectionOptions(),  # noqa: B008 – frozen
     group: Annotated[str | None, Parameter(show=False)] = None,
 ) -> int:
     """Show the lag of groups: for every partition the committed offset, the end of the log and the distance.

@@ -12,7 +12,7 @@ import attrs
 from cyclopts import Group, Parameter
 
 from kclient.cli.exit_codes import INTERRUPTED, OK
-from kclient.cli.options import Connection, flag, option, warn_of_arguments
+from kclient.cli.options import ConnectionOptions, flag, option, warn_of_arguments
 from kclient.spark.ingest.stop_signals import stop_on_signals
 from kclient.text import format_count
 
@@ -33,7 +33,7 @@ def offsets_history(
         str | None, option("the most records of a file", "N", group=KEEP, show_default="100000")
     ] = None,
     json: Annotated[bool, flag("one JSON object for each run, on standard output")] = False,
-    connection: Annotated[Connection, Parameter(name="*")] = Connection(),  # noqa: B008 – frozen
+    connection: Annotated[ConnectionOptions, Parameter(name="*")] = ConnectionOptions(),  # noqa: B008 – frozen
     options: Annotated[
         tuple[str, ...] | None, option("one option kafka.* of the source; again for more", "KEY=VALUE")
     ] = None,

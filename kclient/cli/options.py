@@ -53,7 +53,7 @@ def seconds(_type: Any, tokens: Sequence[Token]) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class Connection:
+class ConnectionOptions:
     """The cluster's address, and the settings of a client."""
 
     bootstrap_servers: Annotated[
@@ -155,7 +155,7 @@ class Connection:
 
 
 @attrs.frozen(kw_only=True)
-class WhereAsked(Connection):
+class WhereAsked(ConnectionOptions):
     """The same for a command that can do without the cluster."""
 
     bootstrap_servers: Annotated[

@@ -25,7 +25,7 @@ from kclient.fetch.diagnostics import FetchStatus
 from kclient.fetch.plan import (
     FetchPlan,
     PlanInputs,
-    make_plan,
+    build_plan,
     next_offset,
     select_read_replica,
     update_plan,
@@ -171,7 +171,7 @@ class Fetcher:
                 if (node := self._nodes.get(node_id)) is not None and node.changes is not None:
                     node.changes |= node_plan.changes
         else:
-            self._plan, self._planned_metadata = make_plan(self._inputs, now), metadata
+            self._plan, self._planned_metadata = build_plan(self._inputs, now), metadata
             for node in self._nodes.values():
                 node.changes = None  # any partition may differ from the session
         for node_plan in self._plan.nodes.values():

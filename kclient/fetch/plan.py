@@ -197,7 +197,7 @@ class PlanInputs:
     backoffs: PartitionBackoffs
 
 
-def make_plan(inputs: PlanInputs, now: float) -> FetchPlan:
+def build_plan(inputs: PlanInputs, now: float) -> FetchPlan:
     """Plan all assigned partitions, in the order of service."""
     plan = FetchPlan()
     for tp in inputs.fetch_order:

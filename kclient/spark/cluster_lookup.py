@@ -25,16 +25,11 @@ from kclient.spark.option_table import Bound, Partitions, Pattern, Selection
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import LogBounds
 from kclient.text import format_partitions
-from kclient.types import IsolationLevel, TopicPartition
+from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
     from kclient.generated.metadata_response import MetadataResponseTopic
     from kclient.network.cluster import Cluster
-
-ISOLATION_LEVELS: Final = {
-    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
-    "read_committed": IsolationLevel.READ_COMMITTED,
-}
 
 
 class ClusterLookup:
@@ -114,9 +109,8 @@ class ClusterLookup:
         """Return the first offset at or after each time (ms; −2 the log start, −1 the end), None if there is none."""
         config = self._config
         backoff = Backoff.for_retries(config, self._runtime)
-        isolation = ISOLATION_LEVELS[config.isolation_level]
         timeout = timeout_share * self._timeout
-        found = await list_offsets(self._cluster, wanted, isolation, backoff=backoff, timeout=timeout)
+        found = await list_offsets(self._cluster, wanted, config.isolation, backoff=backoff, timeout=timeout)
         return {tp: None if response is None else response.offset for tp, response in found.items()}
 
     async def _matching(self, expression: re.Pattern[str], internal: bool) -> tuple[TopicPartition, ...]:

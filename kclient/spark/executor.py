@@ -31,7 +31,8 @@ import attrs
 from kclient.bridge import Runner, new_runner
 from kclient.config import Config
 from kclient.errors import CorruptBatchError, DeadlineError, KclientError, UnsupportedFormatError
-from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kclient.fetch.request import LAST_VERSION_BY_NAME, build_request
+from kclient.fetch.session import FINAL_EPOCH, INVALID_SESSION_ID, FetchRequestData, PartitionFetch
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
@@ -41,7 +42,7 @@ from kclient.records.batch import batch_headers
 from kclient.records.reader import PartitionReader
 from kclient.runtime import Runtime, running_loop
 from kclient.spark.arrow_batches import Batcher
-from kclient.spark.cluster_lookup import ISOLATION_LEVELS, ClusterLookup
+from kclient.spark.cluster_lookup import ClusterLookup
 from kclient.spark.options import CLIENT_PREFIXES, SourceOptions
 from kclient.spark.ranges import OffsetRange, report, within_log
 from kclient.types import IsolationLevel
@@ -205,7 +206,6 @@ async def _started(config: Config, runtime: Runtime, topic: str) -> Cluster:
 
 log = get_logger("kclient.spark")
 
-LAST_VERSION_WITH_NAMES: Final = 12
 FIRST_VERSION_WITH_ISOLATION: Final = 4
 
 
@@ -259,7 +259,7 @@ class RangeFetcher:
             self._wanted.partition,
             fetched.data,
             fetched.position,
-            isolation_level=self._isolation,
+            isolation_level=self._config.isolation,
             aborted_transactions=fetched.aborted,
             check_crcs=self._config.check_crcs,
             max_decompressed_batch_bytes=self._config.max_decompressed_batch_bytes,
@@ -303,39 +303,17 @@ class RangeFetcher:
         # The topic was recreated since the plan, or this worker's metadata is older than the plan.
         if self._wanted.topic_id is not None and topic_id not in (None, self._wanted.topic_id):
             return await self._refresh_bounds(position)
-        committed = self._isolation is IsolationLevel.READ_COMMITTED
+        committed = self._config.isolation is IsolationLevel.READ_COMMITTED
+        wanted = PartitionFetch(tp, position, leader.epoch, topic_id, position_version=0)
+        # This session id and epoch mean a Fetch without a session: the next task may read another partition.
+        data = FetchRequestData(INVALID_SESSION_ID, FINAL_EPOCH, (wanted,))
         response = await self._cluster.request(
             leader.node_id if self._replica is None else self._replica,
-            self._request(position, topic_id, leader.epoch),
+            build_request(data, self._config.fetch_max_bytes, self._config),
             min_version=FIRST_VERSION_WITH_ISOLATION if committed else 0,
-            max_version=LAST_VERSION_WITH_NAMES
-            if topic_id is None
-            else None,  # 13 and later need ids (KIP-516)
+            max_version=LAST_VERSION_BY_NAME if topic_id is None else None,  # 13 and later need ids (KIP-516)
         )
         return await self._handle_response(position, cast("FetchResponse", response))
-
-    @property
-    def _isolation(self) -> IsolationLevel:
-        return ISOLATION_LEVELS[self._config.isolation_level]
-
-    def _request(self, position: int, topic_id: bytes | None, epoch: int | None) -> FetchRequest:
-        partition = FetchPartition(
-            partition=self._wanted.partition,
-            fetch_offset=position,
-            partition_max_bytes=self._config.max_partition_fetch_bytes,
-        )
-        partition.current_leader_epoch = -1 if epoch is None else epoch
-        topic = FetchTopic(topic=self._wanted.topic, partitions=[partition])
-        if topic_id is not None:
-            topic.topic_id = topic_id
-        return FetchRequest(
-            max_wait_ms=self._config.fetch_max_wait_ms,
-            min_bytes=self._config.fetch_min_bytes,
-            max_bytes=self._config.fetch_max_bytes,
-            isolation_level=self._isolation,
-            topics=[topic],
-            rack_id=self._config.client_rack,
-        )
 
     async def _handle_response(self, position: int, response: FetchResponse) -> FetchedBatches | int:
         partitions = [partition for topic in response.responses for partition in topic.partitions]

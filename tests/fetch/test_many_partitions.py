@@ -218,7 +218,7 @@ def test_while_every_node_is_busy_nothing_is_planned(monkeypatch: pytest.MonkeyP
     import kclient.fetch.fetcher as module
 
     planned: list[int] = []
-    for name in ("make_plan", "update_plan"):
+    for name in ("build_plan", "update_plan"):
         real = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, real=real: planned.append(1) or real(*args))
     run(scenario())

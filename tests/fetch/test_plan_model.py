@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kclient.errors import KclientError
 from kclient.fetch.fetcher import Fetcher
-from kclient.fetch.plan import FetchPlan, make_plan
+from kclient.fetch.plan import FetchPlan, build_plan
 from kclient.fetch.request import NodeFetchState
 from kclient.generated.fetch_response import EpochEndOffset
 from kclient.network.backoff import Backoff
@@ -215,7 +215,7 @@ class PlanMachine(RuleBasedStateMachine):
         self.fetcher._responses.follow_positions()
         if self.fetcher._update_plan(now):
             plan = self.fetcher._plan
-            new = make_plan(self.fetcher._inputs, now)
+            new = build_plan(self.fetcher._inputs, now)
             assert said(plan) == said(new)
             assert plan.valid_until <= new.valid_until
 
