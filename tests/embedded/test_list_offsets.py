@@ -60,7 +60,7 @@ def test_the_latest_offset_depends_on_who_asks() -> None:
     run(test)
 
 
-@pytest.mark.spec("S0-52", "S0-62")
+@pytest.mark.spec("S0-52", "S0-53", "S0-62")
 @pytest.mark.parametrize(
     ("version", "code"), [(4, LEADER_NOT_AVAILABLE), (5, OFFSET_NOT_AVAILABLE), (11, OFFSET_NOT_AVAILABLE)]
 )

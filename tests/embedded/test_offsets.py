@@ -399,7 +399,7 @@ def test_a_retention_that_came_with_the_commit_decides() -> None:
     play(scenario, release="2.8")
 
 
-@pytest.mark.spec("S0-38")
+@pytest.mark.spec("S0-38", "S0-40")
 def test_the_offsets_of_a_deleted_topic_are_deleted_too() -> None:
     async def scenario(world: World) -> None:
         world.cluster.create_topic("short")

@@ -408,6 +408,7 @@ def test_an_answer_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) 
 
     caplog.set_level(logging.INFO)
     run(scenario())
+    assert {record.levelno for record in caplog.records} == {logging.INFO}
     assert [record.getMessage() for record in caplog.records] == [
         "The commits of gone-0 are not used: moved or revoked meanwhile",
         "Going on at committed offsets: orders-0 at 5, orders-1 at 5, orders-2 at 5, orders-3 at 5, orders-4 at 5 "

@@ -25,12 +25,13 @@ def bounds(start: int, end: int) -> Callable[[int, Any], Any]:
     )
 
 
-@pytest.mark.spec("U-01", "S2-32")
-def test_a_lost_position_is_reported_with_its_numbers_when_no_policy_is_set() -> None:
+@pytest.mark.parametrize("keys", [{}, {"auto_offset_reset": "none"}], ids=["unset", "none"])
+@pytest.mark.spec("S0-41", "U-01", "S2-32")
+def test_a_lost_position_is_reported_with_its_numbers_when_no_policy_is_set(keys: dict[str, Any]) -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with updater(cluster) as (positions, one):
+        async with updater(cluster, **keys) as (positions, one):
             positions.assign([P0])
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)

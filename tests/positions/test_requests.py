@@ -336,7 +336,7 @@ def test_without_a_coordinator_a_partition_of_a_group_waits_and_nothing_is_guess
     with_cluster(scenario)
 
 
-@pytest.mark.spec("D-29", "S0-17", "B.6.3")
+@pytest.mark.spec("D-29", "S0-08", "S0-17", "B.6.3")
 def test_a_partition_that_waits_for_its_reset_is_not_committed() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         await stored(cluster, (T0, OffsetAndMetadata(4)))

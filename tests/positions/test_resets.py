@@ -219,6 +219,24 @@ def test_an_answer_is_used_only_where_the_question_still_stands(
     run(scenario())
 
 
+@pytest.mark.spec("S0-48", "B.5.5")
+def test_the_epoch_of_an_answer_makes_older_metadata_stale() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lambda node, request: answer((P0, 0, 10), epoch=7))
+        async with updater(cluster, P0) as (positions, _):
+            assert positions.position(P0) == FetchPosition(10, None, LeaderAndEpoch(None, 7))
+            assert "a newer leader epoch was seen" in cluster.updates
+            cluster.set_leaders({("orders", 0): (2, 6)})
+            await settle()
+            assert cluster.metadata.leader(P0).node_id is None
+            cluster.set_leaders({("orders", 0): (2, 7)})
+            await settle()
+            assert positions.position(P0) == FetchPosition(10, None, LeaderAndEpoch(2, 7))
+
+    run(scenario())
+
+
 @pytest.mark.spec("B.8")
 def test_a_search_by_time_that_finds_nothing_is_repeated_after_the_request_timeout() -> None:
     async def scenario() -> None:
