@@ -95,6 +95,9 @@ def test_a_timestamp_finds_the_first_record_that_is_not_older() -> None:
         found = {at: (await on.listed(NOW + at)).offset for at in (0, 20, 50, 51, 90, 91)}
         assert found == {0: 1, 20: 1, 50: 1, 51: 4, 90: 4, 91: -1}
         assert brief(await on.listed(MAX_TIMESTAMP)) == (NONE, NOW + 90, 4, 0)
+        await on.produce(batch(b"a", b"a", timestamp=NOW + 100))
+        cluster.delete_records("orders", 0, 7)  # the log begins inside of a batch
+        assert brief(await on.listed(NOW)) == (NONE, NOW + 100, 7, 0)
 
     run(test)
 
