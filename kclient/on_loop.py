@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kclient.bridge import call_user
 from kclient.consumer import AsyncConsumer
+from kclient.consumer.arguments import checked_max_records
 from kclient.consumer.async_consumer import CLOSE_SECONDS
 from kclient.consumer.listener import RebalanceListener
 
@@ -41,11 +42,11 @@ class LentListener:
 class OnLoop(AsyncConsumer):
     """AsyncConsumer for a thread that calls it through a bridge.
 
-    `received` is False while the thread has not received the records of its last poll. If a signal handler raises just
-    before that, the next call returns the records to the buffer, and they are delivered again.
+    The records of a poll are not `received` before the thread has them. If a signal handler raises just before that,
+    the next call returns the records to the buffer, and they are delivered again.
     """
 
-    received = True
+    _reads_ahead = True
 
     @staticmethod
     async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
@@ -71,14 +72,38 @@ class OnLoop(AsyncConsumer):
         await super()._close(timeout, clean=clean, leave=leave)
 
     def _return_unreceived(self) -> None:
-        if not self.received:
-            self.received = True
+        if not self.delivered.received:
             self._core.assigned.return_all()
 
     async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
         records = await super().poll(timeout, max_records)
-        self.received = False
+        self.delivered.received = False
         return records
+
+    async def gather(self, rows: int, size_bytes: int, timeout: float) -> Records[Any, Any]:
+        """Poll for a batch; its records are not received yet."""
+        records = await self._gather(rows, size_bytes, timeout)
+        self.delivered.received = False
+        return records
+
+    def hand_out_ahead(
+        self, max_records: int | None = None, *, one_by_one: bool = False
+    ) -> Records[Any, Any] | None:
+        """On the user's thread: return records that the loop has read ahead, None if a call on the loop is needed."""
+        if self.closed or self._loop is None or not self.in_its_process:
+            return None
+        if max_records is None:
+            max_records = self._core.config.max_poll_records
+        count, now = checked_max_records(max_records), self._loop.time()
+        return self._core.read_ahead.hand_out(count, now, one_by_one=one_by_one)
+
+    def wakeup(self) -> None:
+        self._core.read_ahead.end_validity()
+        super().wakeup()
+
+    def all_received(self) -> None:
+        """Note that the thread has received the records of its last poll."""
+        self.delivered.received = True
 
     def discard(self) -> None:
         """Close the user's objects, because the consumer cannot be created."""

@@ -2,8 +2,8 @@
 
 Heartbeats, fetching and group membership run on a loop thread that all consumers of the process share; slow user code
 never blocks them. Listeners, commit callbacks and deserializers run on the calling thread, and may call the consumer
-again; without deserializers, records are decoded on the loop, in slices. Only one thread at a time may use a
-consumer; `wakeup` may be called from any thread.
+again; without deserializers, records are decoded on the loop, ahead of the polls that return them. Only one thread at
+a time may use a consumer; `wakeup` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
 from kclient.on_loop import LentListener, Listeners, OnLoop
 from kclient.runtime import Runtime
+from kclient.timeouts import checked_timeout
 from kclient.types import (
     Broker,
     GroupMetadata,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from kclient.consumer.commits import CommitCallback
     from kclient.consumer.explain import Explanation
     from kclient.metrics import MetricValues
+    from kclient.records.arrow_batch import ArrowBatch
     from kclient.records.records import Record, Records
 
 T = TypeVar("T")
@@ -152,9 +154,12 @@ class Consumer:
         CorruptDataError if a record cannot be read (the position stays on it), NoOffsetError, OffsetOutOfRangeError,
         LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
         """
-        records: Records[Any, Any] = self._run(lambda: self._inner.poll(timeout, max_records))
+        checked_timeout(timeout)
+        records = self._handed_out(max_records)
+        if records is None:
+            records = self._run(lambda: self._inner.poll(timeout, max_records))
         self._processing.taken()
-        self._inner.received = True  # no signal handler runs between here and the caller's next line
+        self._inner.all_received()  # no signal handler runs between here and the caller's next line
         return records
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
@@ -167,8 +172,47 @@ class Consumer:
             delivered = self._inner.delivered
             self._processing.taken()
             yield from delivered
-            if delivered is self._inner.delivered and not self._inner.closed:
+            if delivered is not self._inner.delivered or self._inner.closed:
+                continue
+            if self._handed_out(one_by_one=True) is None:
                 self._run(self._inner.refill)
+
+    def arrow_batches(
+        self,
+        rows: int = 100_000,
+        bytes: int = 64 * 1024 * 1024,  # noqa: A002 – `rows` or `bytes`
+        timeout: float = 1.0,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[ArrowBatch]:
+        """Yield batches of `rows` records, or of fewer if they have about `bytes` or if `timeout` seconds have passed.
+
+            for batch, offsets in consumer.arrow_batches(rows=500_000):
+                write(batch)
+                consumer.commit(offsets)
+
+        `batch` is a pyarrow.RecordBatch with the columns of `Records.to_arrow`, without rows if none came in time;
+        `offsets` is what to commit after it. The rows of a partition follow each other. They are gathered over as many
+        polls as it takes, and count as returned when the batch is: position(), commit() and automatic commits know
+        nothing of rows that wait for more. Do not poll in between. Raise what `poll` and `to_arrow` raise; the rows are
+        then returned again.
+        """
+        from kclient.records.arrow_batch import check_batches
+
+        self._run(self._inner.assignment)
+        check_batches(rows, bytes, columns)
+        return self._arrow_batches(rows, bytes, checked_timeout(timeout), columns)
+
+    def _arrow_batches(
+        self, rows: int, size_bytes: int, timeout: float, columns: Sequence[str] | None
+    ) -> Iterator[ArrowBatch]:
+        from kclient.records.arrow_batch import arrow_batch
+
+        while not self._inner.closed:
+            records = self._run(lambda: self._inner.gather(rows, size_bytes, timeout))
+            batch = arrow_batch(records, columns)  # if it raises, the records count as not received
+            self._processing.taken()
+            self._inner.all_received()
+            yield batch
 
     # --- commits
 
@@ -290,7 +334,7 @@ class Consumer:
             · stuck on a record until a seek · the next poll raises what
 
         Changes nothing. Sends one Fetch for each partition that an open transaction holds back, to find its producer,
-        and waits at most `timeout` seconds for the answers; with `ask=False` nothing is sent. A broker that does not
+        and waits at most `timeout` seconds for the responses; with `ask=False` nothing is sent. A broker that does not
         answer is reported in the sentence, not raised.
         """
         return self._run(lambda: self._inner.explain(ask=ask, timeout=timeout))
@@ -407,6 +451,21 @@ class Consumer:
             if depth == 0:
                 self._inside.clear()
                 self._leave_if_closed()
+
+    def _handed_out(
+        self, max_records: int | None = None, *, one_by_one: bool = False
+    ) -> Records[Any, Any] | None:
+        """Return records that an earlier poll has read ahead, without a change of threads. None: call the loop.
+
+        In another thread, in a listener, after a fork: None too, so that the call on the loop refuses it.
+        """
+        caller = threading.current_thread()
+        if self._depth or self._inside.setdefault("thread", caller) is not caller:
+            return None
+        try:
+            return self._inner.hand_out_ahead(max_records, one_by_one=one_by_one)
+        finally:
+            self._inside.clear()
 
     def _leave_if_closed(self) -> None:
         if self._inner.closed and self._thread is not None:

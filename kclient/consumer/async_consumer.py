@@ -15,7 +15,7 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from types import TracebackType
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from kclient.fetch.delivery import DecodeTask
     from kclient.metrics import MetricValues
     from kclient.positions.state import ResetStrategy
+    from kclient.records.arrow_batch import ArrowBatch
     from kclient.records.records import Record, Records
 
 ITERATION_POLL_SECONDS: Final = 1.0
@@ -255,7 +256,9 @@ class AsyncConsumer:
         self, timeout: float, max_records: int | None, caller: asyncio.Task[object] | None
     ) -> Records[Any, Any]:
         core = self._open()
-        records = await self._core.polls.poll(checked_timeout(timeout), _count(max_records, core))
+        records = await self._core.polls.poll(
+            checked_timeout(timeout), _count(max_records, core), ahead=self._reads_ahead
+        )
         if records.chunks:
             self._processing.taken(caller)
         return records
@@ -277,6 +280,50 @@ class AsyncConsumer:
                 return record
             await self._poll_for_iteration()
         raise StopAsyncIteration
+
+    def arrow_batches(
+        self,
+        rows: int = 100_000,
+        bytes: int = 64 * 1024 * 1024,  # noqa: A002 – `rows` or `bytes`
+        timeout: float = 1.0,
+        columns: Sequence[str] | None = None,
+    ) -> AsyncIterator[ArrowBatch]:
+        """Yield batches of `rows` records, or of fewer if they have about `bytes` or if `timeout` seconds have passed.
+
+            for batch, offsets in consumer.arrow_batches(rows=500_000):
+                write(batch)
+                consumer.commit(offsets)
+
+        `batch` is a pyarrow.RecordBatch with the columns of `Records.to_arrow`, without rows if none came in time;
+        `offsets` is what to commit after it. The rows of a partition follow each other. They are gathered over as many
+        polls as it takes, and count as returned when the batch is: position(), commit() and automatic commits know
+        nothing of rows that wait for more. Do not poll in between. Raise what `poll` and `to_arrow` raise; the rows are
+        then returned again.
+        """
+        from kclient.records.arrow_batch import check_batches
+
+        self._open()
+        check_batches(rows, bytes, columns)
+        return self._arrow_batches(rows, bytes, checked_timeout(timeout), columns)
+
+    async def _arrow_batches(
+        self, rows: int, size_bytes: int, timeout: float, columns: Sequence[str] | None
+    ) -> AsyncIterator[ArrowBatch]:
+        from kclient.records.arrow_batch import arrow_batch
+
+        while not self.closed:
+            records = await self._gather(rows, size_bytes, timeout)
+            self._processing.taken()
+            try:
+                batch = await self._core.runtime.offload(arrow_batch, records, columns)
+            except BaseException:
+                self._core.assigned.return_all()
+                raise
+            yield batch
+
+    async def _gather(self, rows: int, size_bytes: int, timeout: float) -> Records[Any, Any]:
+        self._open()
+        return await self._core.polls.gather(timeout, rows, size_bytes)
 
     # --- commits
 
@@ -511,6 +558,8 @@ class AsyncConsumer:
 
     # --- what the sync facade does differently; the core keeps these functions, and must not keep the consumer
 
+    _reads_ahead = False  # no change of threads to save
+
     @staticmethod
     async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
         """Run a function of the user, and await its result if needed."""
@@ -614,7 +663,9 @@ class AsyncConsumer:
 
     async def _poll_for_iteration(self) -> None:
         core = self._open()
-        await self._core.polls.poll(ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True)
+        await self._core.polls.poll(
+            ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True, ahead=self._reads_ahead
+        )
         self._processing.taken()
 
     def _reset(self, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:

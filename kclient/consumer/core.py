@@ -30,6 +30,7 @@ from kclient.consumer.metrics import ConsumerMetrics
 from kclient.consumer.missing_topics import MissingTopics
 from kclient.consumer.offset_lookup import ConsumerLag, OffsetLookup
 from kclient.consumer.poll import BackgroundErrors, Decode, Poll, PollSteps, RecordCollector
+from kclient.consumer.read_ahead import ReadAhead
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionState
 from kclient.consumer.subscription_updater import SubscriptionUpdater
@@ -192,6 +193,16 @@ class ConsumerCore:
         collector = RecordCollector(
             config, runtime, delivery, decode, self.undecoded, self.interceptors, assigned
         )
+        self.read_ahead = ReadAhead(
+            config,
+            runtime,
+            delivery,
+            assigned,
+            steps.due_times,
+            self.changed,
+            self.buffer,
+            self.metrics.calls,
+        )
         self.polls = Poll(
             runtime,
             self.changed,
@@ -202,6 +213,7 @@ class ConsumerCore:
             steps,
             self.errors,
             collector,
+            self.read_ahead,
             self.metrics.calls,
         )
         self.lag = ConsumerLag(config, runtime, self.cluster, self.lifecycle, assigned, self.tasks)

@@ -19,6 +19,12 @@ return_undelivered(1) returns offset 10 of partition 1, to which the consumer th
 
 A plain poll hands out all records at once: consumed() is 13 and 12, committable() 10 and 10 until the next poll.
 
+A sync consumer reads ahead: one visit of its loop delivers the records of several polls, because a change of threads
+costs more than decoding 500 records. `ahead` holds them, one Records for each poll. The positions are after all of
+them; consumed(), committable() and the two return_… functions count them as not handed out. `following()` makes the
+next of them the delivered records. The user's thread calls it between two calls on the loop: it changes nothing but
+returns a new object, so that an interrupt, or a look from the loop, finds either the old or the new delivery.
+
 close() commits the delivered records only if the application has processed them: `kclient.consumer.processing`.
 
 UndecodedRecords counts and logs (throttled) records whose deserializer failed and that were skipped or kept.
@@ -27,7 +33,7 @@ UndecodedRecords counts and logs (throttled) records whose deserializer failed a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kclient.log import THROTTLE_SECONDS, get_logger
@@ -47,15 +53,20 @@ Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
 class DeliveredRecords:
-    """The records of one poll: handed out at once, or one by one while iterating.
+    """The records of one poll: handed out at once, or one by one while iterating; and those read ahead.
 
-    Iteration continues where it stopped, also after an interrupt or a `break`, because the place is kept here and not
-    in the iterator.
+    `received` is False while the thread that polled has not received them. Iteration continues where it stopped, also
+    after an interrupt or a `break`, because the place is kept here and not in the iterator.
     """
 
-    def __init__(self, records: Records[Any, Any], *, one_by_one: bool) -> None:
+    def __init__(
+        self, records: Records[Any, Any], *, one_by_one: bool, ahead: tuple[Records[Any, Any], ...] = ()
+    ) -> None:
+        self.records = records
+        self.ahead = ahead
+        self.received = True
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
-        self._one_by_one = one_by_one
+        self.one_by_one = one_by_one
         self._at = 0  # index of the chunk that is being handed out
         self._current: Record[Any, Any] | None = None  # the record that was handed out last, of that chunk
         self._returned: set[TopicPartition] = set()
@@ -64,6 +75,19 @@ class DeliveredRecords:
             False  # an interrupted application closes: its listener's commit() leaves these out
         )
         self._iterator: Iterator[Record[Any, Any]] | None = None
+
+    def following(self, max_records: int, *, one_by_one: bool) -> DeliveredRecords:
+        """Return what is delivered after these: of the records read ahead as many as fit, but at least one Records."""
+        count, fits = len(self.ahead[0]), 1
+        while fits < len(self.ahead) and count + len(self.ahead[fits]) <= max_records:
+            count, fits = count + len(self.ahead[fits]), fits + 1
+        records = self.ahead[0] if fits == 1 else Records(_chunks(self.ahead[:fits]))
+        return DeliveredRecords(records, one_by_one=one_by_one, ahead=self.ahead[fits:])
+
+    @property
+    def all_handed_out(self) -> bool:
+        """Whether iteration has handed out every record of this poll."""
+        return not self.one_by_one or (self._at >= len(self._chunks) and self._current is None)
 
     def replace(self, records: Records[Any, Any]) -> None:
         """Hand out these records instead. Those that interceptors have left out count as consumed."""
@@ -77,7 +101,7 @@ class DeliveredRecords:
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         """Yield the records that were not handed out yet; each is consumed when it is yielded."""
-        if not self._one_by_one:
+        if not self.one_by_one:
             return
         while self._at < len(self._chunks):
             chunk = self._chunks[self._at]
@@ -105,14 +129,12 @@ class DeliveredRecords:
         """Return the offsets after all records handed out, or `committable` if those are half processed."""
         if self.half_processed:
             return self.committable(positions)
-        held = self._waiting() if self._one_by_one else {}
-        if self._current is not None and _partition(self._current) not in self._returned:
-            held[_partition(self._current)] = _after(self._current)
-        return _overlaid(positions, held)
+        return _overlaid(positions, self._not_handed_out())
 
     def committable(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
         """Return the positions without all delivered records. A loop that runs meanwhile may be one record further."""
-        held = self._waiting() if self._one_by_one else _first_offsets(self._chunks)
+        handed_out = self._waiting() if self.one_by_one else _first_offsets(self._chunks)
+        held = self._first_ahead() | handed_out
         if (current := self._current) is not None:
             held[_partition(current)] = _at(current)
         for tp, confirmed in self._committed.items():
@@ -137,16 +159,26 @@ class DeliveredRecords:
 
     def return_undelivered(self, partitions: Iterable[TopicPartition] | None = None) -> Offsets:
         """Drop records that iteration has not handed out, of these partitions or of all. Return their first offsets."""
-        rest = self._waiting() if self._one_by_one else {}
-        if self._current is not None and _partition(self._current) not in self._returned:
-            rest[_partition(self._current)] = _after(self._current)
+        rest = self._not_handed_out()
         chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
-        self._returned.update(chosen)
+        if self.one_by_one:
+            self._returned.update(chosen)
+        self.ahead = tuple(left for records in self.ahead if len(left := _without(records, chosen)))
         return chosen
 
     def return_all(self) -> Offsets:
         """Return the first offset of every partition: the poll was interrupted before it returned the records."""
-        return _first_offsets(self._chunks)
+        return self._first_ahead() | _first_offsets(self._chunks)
+
+    def _not_handed_out(self) -> Offsets:
+        """Return the first offset of each partition that has records left, of this poll or read ahead."""
+        rest = self._waiting() if self.one_by_one else {}
+        if self._current is not None and _partition(self._current) not in self._returned:
+            rest[_partition(self._current)] = _after(self._current)
+        return self._first_ahead() | rest
+
+    def _first_ahead(self) -> Offsets:
+        return _first_offsets(chunk for chunk in _chunks(self.ahead) if len(chunk))
 
     def _waiting(self) -> Offsets:
         """Return the first offset of each partition that iteration has not begun."""
@@ -157,9 +189,17 @@ class DeliveredRecords:
         return {tp: offset for tp, offset in firsts.items() if tp not in self._returned}
 
 
-def nothing_delivered() -> DeliveredRecords:
+def nothing_delivered(ahead: tuple[Records[Any, Any], ...] = ()) -> DeliveredRecords:
     """Return an empty delivery."""
-    return DeliveredRecords(Records(), one_by_one=False)
+    return DeliveredRecords(Records(), one_by_one=False, ahead=ahead)
+
+
+def _chunks(polls: Iterable[Records[Any, Any]]) -> Iterator[Chunk]:
+    return (chunk for records in polls for chunk in records.chunks)
+
+
+def _without(records: Records[Any, Any], partitions: Container[TopicPartition]) -> Records[Any, Any]:
+    return Records(chunk for chunk in records.chunks if chunk.partition not in partitions)
 
 
 def _first_offsets(chunks: Iterable[Chunk]) -> Offsets:

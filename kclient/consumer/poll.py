@@ -17,6 +17,9 @@ The steps, in this order, repeated after every change until there are records or
                                  group. A stored error waits while a rebalance needs more steps and there is time
 9  records                       buffered records are decoded in the caller's context, positions move, interceptors
                                  run. Nothing is raised between moving the positions and returning the records
+
+The polls of a sync consumer read ahead in step 9, and skip the others while nothing is due: `read_ahead.py`. `gather`
+uses the same place for records that wait until a batch is full; they count as not handed out meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from kclient.change_signal import ChangeSignal, wait_any
 from kclient.config import Config
@@ -36,6 +39,7 @@ from kclient.consumer.group import GroupConsumer
 from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.lifecycle import Lifecycle
 from kclient.consumer.missing_topics import MissingTopics
+from kclient.consumer.read_ahead import ReadAhead
 from kclient.consumer.subscription import SubscriptionKind, SubscriptionState
 from kclient.consumer.subscription_updater import SubscriptionUpdater
 from kclient.consumer.tasks import CallTimeouts, closed_error
@@ -47,6 +51,8 @@ from kclient.runtime import Runtime
 
 Decode = Callable[[DecodeTask], Awaitable[None]]
 TakeError = Callable[[], KclientError | None]
+
+GATHERED_AT_ONCE: Final = 10_000  # records, between two looks at the size of a batch
 
 
 class Poll:
@@ -63,6 +69,7 @@ class Poll:
         steps: PollSteps,
         errors: BackgroundErrors,
         collector: RecordCollector,
+        read_ahead: ReadAhead,
         metrics: CallMetrics,
     ) -> None:
         self._runtime = runtime
@@ -74,18 +81,27 @@ class Poll:
         self._steps = steps
         self._errors = errors
         self._collector = collector
+        self._read_ahead = read_ahead
         self._metrics = metrics
         self._inside: asyncio.Task[Any] | None = None
         self._left = ChangeSignal()
 
-    async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
-        """Return records, or none after `timeout` seconds or if only positions moved."""
-        with self._alone(), inside(self):
-            self._metrics.poll_started()
-            try:
-                return await self._poll(timeout, max_records, one_by_one=one_by_one)
-            finally:
-                self._metrics.poll_ended()
+    async def poll(
+        self, timeout: float, max_records: int, *, one_by_one: bool = False, ahead: bool = False
+    ) -> Records[Any, Any]:
+        """Return records, or none after `timeout` seconds or if only positions moved. With `ahead`, read ahead."""
+        with self._inside_poll():
+            self._begin(max_records, keeps_ahead=ahead)
+            return await self._poll(
+                timeout, lambda: self._next_records(max_records, one_by_one=one_by_one, ahead=ahead)
+            )
+
+    async def gather(self, timeout: float, max_records: int, max_bytes: int) -> Records[Any, Any]:
+        """Return records of several polls: `max_records`, or about `max_bytes`, or what is there after `timeout` s."""
+        with self._inside_poll():
+            self._begin(max_records, keeps_ahead=True)
+            records = await self._poll(timeout, lambda: self._collector.next_batch(max_records, max_bytes))
+            return records if records.chunks else await self._collector.hand_out_gathered()
 
     async def wait_until_left(self, timeout: float) -> None:
         """Wait until the polling task has left poll(), unless it waits for this call: a listener or callback closes."""
@@ -96,22 +112,24 @@ class Poll:
         """Return the oldest error of the user's code that no poll has raised. close() ignores WakeupError."""
         return next((exc for exc in self._steps.errors if not isinstance(exc, WakeupError)), None)
 
-    async def _poll(self, timeout: float, max_records: int, *, one_by_one: bool) -> Records[Any, Any]:
+    async def _poll(
+        self, timeout: float, next_records: Callable[[], Awaitable[Records[Any, Any] | None]]
+    ) -> Records[Any, Any]:
+        """Take the steps of the module's table until `next_records` returns some."""
         deadline = self._runtime.now() + timeout
-        self._begin()
         while True:
             seen = (
                 self._changed.count
             )  # before the state is read: a change during the steps ends the wait below
+            self._read_ahead.note_changes()
             self._timeouts.check()
             self._check_open()
             if self._lifecycle.running or await self._started(deadline):
                 await self._steps.run()
                 self._check_open()  # a listener, or another task during the listener, may have closed
                 self._raise_errors(deadline)
-                records = await self._collector.collect(max_records)
-                if records is not None:
-                    return await self._collector.hand_out(records, one_by_one=one_by_one)
+                if (records := await next_records()) is not None:
+                    return records
             else:
                 # Of a manual assignment: looked up once a broker is reached.
                 self._assigned.positions.start_deferred_lookups()
@@ -120,12 +138,31 @@ class Poll:
                 return self._collector.no_records()
             await self._wait_for_change(seen, deadline)
 
-    def _begin(self) -> None:
-        """Make the last records committable, and move positions back to records that iteration has not handed out."""
+    async def _next_records(
+        self, max_records: int, *, one_by_one: bool, ahead: bool
+    ) -> Records[Any, Any] | None:
+        if self._assigned.delivered.ahead:
+            return self._read_ahead.hand_out_first(max_records, one_by_one=one_by_one)
+        records = await self._collector.collect(max_records)
+        if records is None:
+            return None
+        records = await self._collector.hand_out(records, one_by_one=one_by_one)
+        if ahead:
+            self._read_ahead.read(max_records)
+        return records
+
+    def _begin(self, max_records: int, *, keeps_ahead: bool) -> None:
+        """Make the last records committable, and move positions back to records that iteration has not handed out.
+
+        Records read ahead stay, unless iteration stopped before them or a poll wants fewer.
+        """
         if self._subscription.kind is SubscriptionKind.NONE:
             raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
-        self._assigned.return_undelivered()
-        self._assigned.delivered = nothing_delivered()
+        last = self._assigned.delivered
+        fits = all(len(records) <= max_records for records in last.ahead)
+        if not (keeps_ahead and last.all_handed_out and fits):
+            self._assigned.return_undelivered()
+        self._assigned.delivered = nothing_delivered(last.ahead)
 
     def _check_open(self) -> None:
         if not self._timeouts.closing:
@@ -167,6 +204,15 @@ class Poll:
                 await self._changed.wait(seen)
         except TimeoutError:
             return
+
+    @contextmanager
+    def _inside_poll(self) -> Iterator[None]:
+        with self._alone(), inside(self):
+            self._metrics.poll_started()
+            try:
+                yield
+            finally:
+                self._metrics.poll_ended()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -297,16 +343,41 @@ class RecordCollector:
         self._assigned = assigned
 
     async def collect(self, max_records: int) -> Records[Any, Any] | None:
-        """Decode buffered records, move the positions. Return None if there are none, or if they were out of date."""
-        task = self._delivery.begin(max_records)
+        """Decode buffered records, move the positions. Return None if there are none, or if they were out of date.
+
+        An error of the next records waits while others are gathered: the poll that hands out nothing else raises it.
+        """
+        task = self._delivery.begin(max_records, ahead=bool(self._assigned.delivered.ahead))
         if task is None:
             return None
         await self._decode(task)
         if self._runtime.buggify("others run while records are decoded"):
             await asyncio.sleep(0)
+        if self._assigned.delivered.ahead and task.decode_error is not None and not task.decoded:
+            self._delivery.abandon()
+            return None
         records = self._delivery.finish(task)
         self._undecoded.note(records.chunks, self._runtime.now())
         return records if records.chunks else None
+
+    async def next_batch(self, max_records: int, max_bytes: int) -> Records[Any, Any] | None:
+        """Gather records. Return them when there are enough; until then None, and the poll waits for a change."""
+        while True:
+            gathered = self._assigned.delivered.ahead
+            count = sum(map(len, gathered))
+            size_bytes = sum(chunk.size_bytes for records in gathered for chunk in records.chunks)
+            if count >= max_records or size_bytes >= max_bytes:
+                return await self.hand_out_gathered()
+            records = await self.collect(min(max_records - count, GATHERED_AT_ONCE))
+            if records is None:
+                return None
+            self._assigned.delivered.ahead += (records,)
+
+    async def hand_out_gathered(self) -> Records[Any, Any]:
+        """Hand out what was gathered, as the records of one poll."""
+        chunks = [chunk for records in self._assigned.delivered.ahead for chunk in records.chunks]
+        records = Records[Any, Any](chunks, keeps_errors=self._config.on_decode_error == "keep")
+        return await self.hand_out(records, one_by_one=False)
 
     async def hand_out(self, records: Records[Any, Any], *, one_by_one: bool) -> Records[Any, Any]:
         """Run the interceptors. If they are interrupted, move the positions back: no record may be lost."""

@@ -160,17 +160,20 @@ class RecordDelivery:
 
     # --- begin -----------------------------------------------------------------------------------
 
-    def begin(self, max_records: int) -> DecodeTask | None:
+    def begin(self, max_records: int, *, ahead: bool = False) -> DecodeTask | None:
         """Return what a poll may decode now, None if there is nothing. Raise the error of the partition that is next.
 
+        With `ahead` the poll has records already, and an error waits for a later one: None if the next may raise.
         Partitions without data cost nothing. Pass every task to `finish`. A task that was not passed on, because its
         poll was cancelled while decoding, is abandoned here, and its records are fetched again.
         """
-        self._abandon_task()
+        self.abandon()
         if self._seen != self._positions.changed.count:
             self._seen = self._positions.changed.count
             self._buffer.unpark()
             self._forget_damaged()
+        if ahead and ((ready := self._buffer.peek_ready()) is None or ready.error_code or ready.is_blocked):
+            return None
         picked = self._pick(max_records)
         if not picked:
             return None
@@ -355,7 +358,7 @@ class RecordDelivery:
             if not fetch.exhausted and fetch in self._buffer.queue(fetch.tp):
                 self._buffer.put_back(fetch.tp, in_front=True)
 
-    def _abandon_task(self) -> None:
+    def abandon(self) -> None:
         """Drop what a cancelled poll decoded: its readers have moved on, its positions have not."""
         task, self._task = self._task, None
         if task is not None:

@@ -37,7 +37,14 @@ class CallMetrics:
 
     def poll_started(self) -> None:
         """Note the beginning of a poll and how long ago the one before began."""
-        now = self._clock()
+        self._poll_started(self._clock())
+
+    def polled(self, now: float) -> None:
+        """Note a poll that took no time worth measuring, from any thread: `now` is the loop's time."""
+        self._poll_started(now)
+        self._poll_ended(now)
+
+    def _poll_started(self, now: float) -> None:
         self._polls += 1
         if self._started is not None:
             self._between.record((now - self._started) * 1000, now)
@@ -45,7 +52,9 @@ class CallMetrics:
 
     def poll_ended(self) -> None:
         """Note the end of a poll, also if it raised."""
-        now = self._clock()
+        self._poll_ended(self._clock())
+
+    def _poll_ended(self, now: float) -> None:
         started = now if self._started is None else self._started
         since = started if self._ended is None else self._ended
         if now > since:

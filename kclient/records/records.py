@@ -105,6 +105,13 @@ class Records(Generic[K, V]):
 
         return to_table(self._chunks, columns, keeps_errors=self._keeps_errors)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export `to_arrow()` by the Arrow PyCapsule Interface, for Polars, DuckDB, pandas and others.
+
+        Raises what `to_arrow` raises.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
 
 def _records_of(partition: TopicPartition, run: Columns) -> Iterator[Record[Any, Any]]:
     topic, number = partition

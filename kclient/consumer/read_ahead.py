@@ -1,0 +1,139 @@
+"""Records of the next polls, delivered together with those of one poll.
+
+A sync consumer polls from another thread, and the change of threads costs more than decoding 500 records. So one poll
+on the loop decodes the records of several (`read`), for READ_AHEAD_SECONDS at most, without an await. The next polls
+hand them out on the user's thread (`hand_out`), which skips the steps before the records (`poll.py`, 1 to 8) as long
+as nothing is due for them:
+
+    no change          every background task that has work or an error for a poll notifies `changed`; buffered data do
+                       so too, and are not counted here
+    no timer           the automatic commit and the check for missing topics; for the poll timer of the group, a poll
+                       takes the usual way after READ_AHEAD_VALID seconds
+    no wakeup()        it ends the validity at once
+
+Only the thread that is inside the consumer hands out, and what is on the loop returns or drops these records only in a
+call of that thread, so they need no lock. There is no reading ahead with deserializers or interceptors, which run once
+for each poll, and none past an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kclient.change_signal import ChangeSignal
+from kclient.config import Config
+from kclient.consumer.assigned import AssignedPartitions
+from kclient.fetch.buffer import FetchBuffer
+from kclient.fetch.delivery import RecordDelivery
+from kclient.metrics.calls import CallMetrics
+from kclient.records.records import Records
+from kclient.runtime import Runtime
+
+READ_AHEAD_SECONDS: Final = 0.004  # of decoding, while other tasks of the loop wait
+READ_AHEAD_RECORDS: Final = 10_000
+READ_AHEAD_BYTES: Final = 4 * 1024 * 1024  # beyond buffer_memory_bytes: the buffer has handed these out
+READ_AHEAD_VALID: Final = 0.1
+
+
+class ReadAhead:
+    """The records of the next polls, and whether these may take them without the steps before."""
+
+    def __init__(
+        self,
+        config: Config,
+        runtime: Runtime,
+        delivery: RecordDelivery,
+        assigned: AssignedPartitions,
+        due_times: Callable[[float], list[float]],
+        changed: ChangeSignal,
+        buffer: FetchBuffer,
+        metrics: CallMetrics,
+    ) -> None:
+        self._runtime = runtime
+        self._delivery = delivery
+        self._assigned = assigned
+        self._due_times = due_times
+        self._changed = changed
+        self._buffer = buffer
+        self._metrics = metrics
+        self._bytes = min(READ_AHEAD_BYTES, config.buffer_memory_bytes // 8)
+        user_code = config.interceptors or config.key_deserializer or config.value_deserializer
+        self._allowed = not user_code and config.on_decode_error != "keep"
+        self._valid_until = 0.0
+        self._changes_seen = 0
+
+    def read(self, max_records: int) -> None:
+        """Deliver the records of the next polls after those just delivered. Stop before whatever may raise."""
+        if not self._allowed:
+            return
+        delivered = self._assigned.delivered
+        until = self._runtime.now() + READ_AHEAD_SECONDS
+        left, left_bytes = READ_AHEAD_RECORDS - len(delivered.records), self._bytes
+        try:
+            while left >= max_records and left_bytes > 0 and self._runtime.now() < until:
+                records = self._decode(max_records)
+                if records is None:
+                    break
+                delivered.ahead += (records,)
+                left -= len(records)
+                left_bytes -= sum(chunk.size_bytes for chunk in records.chunks)
+        except BaseException:
+            self._assigned.return_all()
+            raise
+        self._begin_validity()
+
+    def _decode(self, max_records: int) -> Records[Any, Any] | None:
+        task = self._delivery.begin(max_records, ahead=True)
+        if task is None:
+            return None
+        task.decode()
+        if task.decode_error is not None and not task.decoded:
+            self._delivery.abandon()  # the poll that reaches the error raises it
+            return None
+        records = self._delivery.finish(task)
+        return records if len(records) else None
+
+    def hand_out_first(self, max_records: int, *, one_by_one: bool) -> Records[Any, Any]:
+        """Hand out the first of the records, after the steps of a poll."""
+        assigned = self._assigned
+        assigned.delivered = assigned.delivered.following(max_records, one_by_one=one_by_one)
+        self._begin_validity()
+        return assigned.delivered.records
+
+    # --- without the steps
+
+    def note_changes(self) -> None:
+        """Note that a poll runs the steps now: what changes during them makes the next poll run them again."""
+        self._changes_seen = self._changes()
+
+    def end_validity(self) -> None:
+        """Have the next poll run the steps. Any thread may call this."""
+        self._valid_until = 0.0
+
+    def hand_out(self, max_records: int, now: float, *, one_by_one: bool) -> Records[Any, Any] | None:
+        """Hand out records without the steps of a poll. Return None if there are none, or if a step may be due.
+
+        Called on the user's thread, which must be inside the consumer, with the loop's time. The records of a poll
+        count as not received yet; iteration hands its records out one by one.
+        """
+        last = self._assigned.delivered
+        if not last.ahead or not last.received or not last.all_handed_out:
+            return None
+        if self._changes() != self._changes_seen or now >= self._valid_until:
+            return None
+        if len(last.ahead[0]) > max_records:
+            return None
+        self._metrics.polled(now)
+        following = last.following(max_records, one_by_one=one_by_one)
+        following.received = one_by_one
+        self._assigned.delivered = following  # one store: an interrupt comes before or after it
+        return following.records
+
+    def _begin_validity(self) -> None:
+        now = self._runtime.now()
+        self._valid_until = min(now + READ_AHEAD_VALID, *self._due_times(now))
+
+    def _changes(self) -> int:
+        """Return how much has changed for a poll, buffered data not counted."""
+        return self._changed.count - self._buffer.changed.count
