@@ -122,9 +122,9 @@ def test_what_a_loop_has_in_hand_is_ready_too() -> None:
 @pytest.mark.parametrize(
     ("api", "words"),
     [
-        ("OffsetFetch", r"waiting for the committed offset \(OffsetFetch\): the answer is on its way"),
+        ("OffsetFetch", r"waiting for the committed offset \(OffsetFetch\): the response is on its way"),
         ("FindCoordinator", r"waiting for the committed offset.*the group's coordinator is not known yet"),
-        ("ListOffsets", r"waiting for the offset to begin at \(ListOffsets\), earliest: the answer is on"),
+        ("ListOffsets", r"waiting for the offset to begin at \(ListOffsets\), earliest: the response is on"),
         ("Fetch", r"a Fetch is in flight to node \d+ for 0\.\d s"),
     ],
 )
