@@ -21,7 +21,8 @@ is_pure = bool(os.environ.get("KCLIENT_PURE")) or bool(sysconfig.get_config_var(
 
 native = Extension(
     "kclient.records._native",
-    ["native/decoder.c"],
+    ["native/decoder.c", "native/records.c"],
+    depends=["native/native.h"],
     define_macros=[("Py_LIMITED_API", LIMITED_API)],
     py_limited_api=True,
     optional=True,

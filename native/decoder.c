@@ -14,62 +14,21 @@
  *
  * Why hostile bytes can do no harm here:
  *
- *     reading      next_byte() and read_varint() compare the position with the size of the data before every read.
+ *     reading      read_varint() and decode_record() compare the position with the size of the data before every read.
  *     arithmetic   Positions, sizes and deltas are int64_t. A size is below 2^31 and is added to a position below 2^31 +
  *                  2^31 (before the next read fails), so nothing overflows. Timestamps are checked before they are added.
  *     memory       A record takes at least 7 bytes, so the columns are as long as data / 7, or as the caller's count if
  *                  that is less; the peer cannot ask for more.
  *
- * The data must have less than 2^31 bytes, because starts and sizes are int32_t; the caller sees to that.
- *
- * Only the limited API of Python 3.11 is used: one build serves that version and all later ones.
- */
+ * The data must have less than 2^31 bytes, because starts and sizes are int32_t; the caller sees to that. */
 
-#define PY_SSIZE_T_CLEAN
-#ifndef Py_LIMITED_API
-#define Py_LIMITED_API 0x030B0000
-#endif
-#include <Python.h>
-#include <stdint.h>
+#include "native.h"
 
 #define MIN_RECORD_BYTES 7
 #define NO_HEADERS (-1)
 
 /* Handing the GIL over and back costs as much as decoding a few hundred records. */
 #define RECORDS_WITHOUT_GIL 1024
-
-/* Why a record was refused. kclient/records/decoder_native.py has the text of each, in this order; `detail` holds the
- * numbers in the text. */
-enum problem {
-    SOUND,
-    CUT_OFF,             /* the data end within the record */
-    LONG_VARINT,         /* position after it */
-    LONG_VARLONG,        /* position after it */
-    NEGATIVE_LENGTH,
-    OFFSET_ORDER,        /* lowest delta allowed, highest */
-    NEGATIVE_KEY,
-    NEGATIVE_VALUE,
-    HEADER_COUNT,        /* count, bytes left in the record */
-    TOO_MANY_HEADERS,    /* offset of the record, count */
-    HEADER_KEY,          /* bytes left in the record */
-    NEGATIVE_HEADER,
-    HEADER_VALUE,        /* bytes left in the record */
-    WRONG_LENGTH,        /* it does not end where its length says, or not before the batch does */
-    LARGE_TIMESTAMP      /* sound, but its timestamp does not fit into 64 bits: the Python decoder has to read it */
-};
-
-typedef struct {
-    const uint8_t *data;
-    int64_t size;
-    int64_t position;
-    int64_t end;            /* of the batch: records end at or before it */
-    int64_t base_offset;
-    int64_t base_timestamp;
-    int64_t previous_delta;
-    int64_t last_delta;
-    int64_t max_headers;
-    int64_t detail[2];
-} Section;
 
 /* One column for each number of a record. */
 typedef struct {
@@ -91,7 +50,7 @@ refuse(Section *section, enum problem problem, int64_t first, int64_t second)
 }
 
 /* Read a varint of at most 32 or 64 bits, without undoing zig-zag. */
-static enum problem
+enum problem
 read_long_varint(Section *section, int bits, uint64_t *raw)
 {
     uint64_t value = 0;
@@ -110,27 +69,6 @@ read_long_varint(Section *section, int bits, uint64_t *raw)
         }
     }
     return refuse(section, bits == 32 ? LONG_VARINT : LONG_VARLONG, section->position, 0);
-}
-
-/* Most varints have one or two bytes. */
-static inline enum problem
-read_varint(Section *section, int bits, uint64_t *raw)
-{
-    int64_t position = section->position;
-    if (section->size - position >= 2) {
-        uint64_t low = section->data[position], high = section->data[position + 1];
-        if (low < 0x80) {
-            section->position = position + 1;
-            *raw = low;
-            return SOUND;
-        }
-        if (high < 0x80) {
-            section->position = position + 2;
-            *raw = (low & 0x7F) | high << 7;
-            return SOUND;
-        }
-    }
-    return read_long_varint(section, bits, raw);
 }
 
 static inline int64_t
@@ -344,24 +282,23 @@ end:
 
 static PyMethodDef methods[] = {
     {"decode", decode, METH_VARARGS, decode_doc},
+    {"records", make_records, METH_VARARGS, "Iterate over records; Columns.rows has the meaning of the arguments."},
     {NULL, NULL, 0, NULL},
-};
-
-static PyModuleDef_Slot slots[] = {
-    {0, NULL},
 };
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "kclient.records._native",
     .m_doc = "Records of format 2 decoded natively; its source is native/.",
-    .m_size = 0,
+    .m_size = -1, /* not for subinterpreters: the type of the iterators is one for the process */
     .m_methods = methods,
-    .m_slots = slots,
 };
 
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    return PyModuleDef_Init(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && prepare_records(module) < 0)
+        Py_CLEAR(module);
+    return module;
 }

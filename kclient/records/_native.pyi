@@ -1,3 +1,8 @@
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
 def decode(
     data: bytes,
     position: int,
@@ -10,3 +15,21 @@ def decode(
     max_headers: int,
     /,
 ) -> tuple[int, int, int, int, bytes, bytes, bytes, bytes, bytes, bytes, bytes]: ...
+def records(
+    kind: type[R],
+    topic: str,
+    partition: int,
+    timestamp_type: int,
+    leader_epoch: int | None,
+    data: bytes,
+    offsets: Any,
+    timestamps: Any,
+    key_starts: Any,
+    key_sizes: Any,
+    value_starts: Any,
+    value_sizes: Any,
+    header_starts: Any,
+    keys: list[object] | None,
+    values: list[object] | None,
+    /,
+) -> Iterator[R]: ...

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence, Sequence
 from itertools import repeat
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from kclient.records.headers import EMPTY, NO_HEADERS, Headers, read_headers
-from kclient.types import TimestampType
+from kclient.types import TimestampType, TopicPartition
+
+R = TypeVar("R", bound=tuple[Any, ...])
 
 NUMBER_COLUMNS: Final = (
     "offsets",
@@ -75,6 +77,27 @@ class Columns:
     def headers_of(self, index: int) -> Headers:
         """Return the headers of one record."""
         return read_headers(self.data, self.header_starts[index])
+
+    def rows(self, kind: type[R], partition: TopicPartition) -> Iterator[R]:
+        """Make an object of each record: `kind` is `Record`, whose fields are listed here in their order."""
+        return map(  # tuple.__new__ over zip: all of the object is made in C, nearly twice as fast as by the class
+            tuple.__new__,
+            repeat(kind),
+            zip(
+                repeat(partition.topic),
+                repeat(partition.partition),
+                self.offsets,
+                self.timestamps,
+                repeat(self.timestamp_type),
+                self.raw_keys() if self.keys is None else self.keys,
+                self.raw_values() if self.values is None else self.values,
+                self.headers,
+                repeat(self.leader_epoch),
+                self.key_sizes,
+                self.value_sizes,
+                strict=False,
+            ),
+        )
 
     def stamp(self, start: int, timestamp: int) -> None:
         """Give the records from `start` on this timestamp."""

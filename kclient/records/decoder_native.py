@@ -1,5 +1,7 @@
 """Decode the records of a batch of format 2 with the extension `_native` (`native/decoder.c`), where it is built.
 
+Record objects are made there too (`native/records.c`): ordinary instances of `Record` that own copies of their bytes.
+
 The extension finds what is wrong with a record and returns a number and what the text needs; the texts are here, those
 of `decoder_python`. Importing this module raises ImportError where the extension is not built.
 
@@ -13,16 +15,17 @@ them, into lists that replace the arrays.
 from __future__ import annotations
 
 from array import array
-from collections.abc import MutableSequence
+from collections.abc import Iterator, MutableSequence
 from typing import Final
 
 import attrs
 
 from kclient.errors import CorruptBatchError, TooManyHeadersError
 from kclient.records import _native
-from kclient.records.columns import Columns
+from kclient.records.columns import Columns, R
 from kclient.records.decoder_python import PythonDecoder
 from kclient.records.headers import ANY_NUMBER
+from kclient.types import TopicPartition
 
 INT32_MAX: Final = 2**31 - 1
 TOO_MANY_HEADERS: Final = 9
@@ -66,6 +69,27 @@ class ArrayColumns(Columns):
     value_starts: MutableSequence[int] = attrs.field(factory=_int32)
     value_sizes: MutableSequence[int] = attrs.field(factory=_int32)
     header_starts: MutableSequence[int] = attrs.field(factory=_int32)
+
+    def rows(self, kind: type[R], partition: TopicPartition) -> Iterator[R]:
+        if not isinstance(self.offsets, array):
+            return super().rows(kind, partition)
+        return _native.records(
+            kind,
+            partition.topic,
+            partition.partition,
+            self.timestamp_type,
+            self.leader_epoch,
+            self.data,
+            self.offsets,
+            self.timestamps,
+            self.key_starts,
+            self.key_sizes,
+            self.value_starts,
+            self.value_sizes,
+            self.header_starts,
+            self.keys,
+            self.values,
+        )
 
     def stamp(self, start: int, timestamp: int) -> None:
         if isinstance(self.timestamps, array):

@@ -6,6 +6,9 @@ the reading of the layout that both are held to.
 
 from __future__ import annotations
 
+import copy
+import pickle
+from array import array
 from typing import Any
 
 import attrs
@@ -19,6 +22,7 @@ from kclient.records.decoder import PYTHON_DECODER, Decoder
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Record, Records
 from kclient.records.varint import encode_signed
+from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TimestampType
 from tests.records.plain_decoder import PlainDecoder
 from tests.records.support import golden_cases
@@ -226,3 +230,43 @@ def test_golden_batches_of_java_give_the_same_records(decoder: Decoder, at_once:
 @given(made=batches(), at_once=st.integers(1, 5))
 def test_generated_batches_give_the_same_records(decoder: Decoder, made: Any, at_once: int) -> None:
     assert outcome(decoder, made[0], at_once) == outcome(PLAIN, made[0], at_once)
+
+
+@every_decoder
+@pytest.mark.spec("B.11.1")
+@pytest.mark.parametrize("made", [None, ["x", None, {"y": 1}]])
+def test_record_objects_are_named_tuples_that_own_their_bytes(
+    decoder: Decoder, made: list[object] | None
+) -> None:
+    written = [
+        NewRecord(b"k" * 300, b"v", 5, [("h", b"1"), ("\u00e9", None)]),
+        NewRecord(None, None, -1),
+        NewRecord(b"", b"x" * 300, 2**40),
+    ]
+    data = build_batch(written, base_offset=2**40)
+    chunk = PartitionReader("t", 3, data, 0, decoder=decoder).take(9)
+    chunk.runs[0].values = made
+    values = [record.value for record in written] if made is None else made
+    records = list(Records[Any, Any]([chunk]))
+    chunk.runs.clear()
+    sizes = [[-1 if part is None else len(part) for part in (one.key, one.value)] for one in written]
+    assert records == [
+        ("t", 3, 2**40 + at, one.timestamp, 0, one.key, values[at], tuple(one.headers), None, *sizes[at])
+        for at, one in enumerate(written)
+    ]
+    assert {type(record) for record in records} == {Record}
+    assert pickle.loads(pickle.dumps(records)) == copy.deepcopy(records) == records
+    assert [record._replace(offset=1).offset for record in records] == [1, 1, 1]
+
+
+@every_decoder
+def test_columns_cannot_be_changed_while_native_code_iterates_over_them(decoder: Decoder) -> None:
+    chunk = PartitionReader("t", 0, build_batch([NewRecord(b"k", b"v")] * 3), 0, decoder=decoder).take(9)
+    records = iter(Records[Any, Any]([chunk]))
+    next(records)
+    if isinstance(chunk.runs[0].offsets, array):
+        with pytest.raises(BufferError):
+            chunk.cut_at(1)
+    assert len(list(records)) == 2
+    chunk.cut_at(1)
+    assert len(list(Records[Any, Any]([chunk]))) == 1

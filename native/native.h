@@ -1,0 +1,77 @@
+/* What decoder.c and records.c share: the limited API of Python, and reading varints from bytes of a peer.
+ *
+ * Only the limited API of Python 3.11 is used: one build serves that version and all later ones.
+ */
+
+#ifndef KCLIENT_NATIVE_H
+#define KCLIENT_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+#include <stdint.h>
+
+/* Why a record was refused. kclient/records/decoder_native.py has the text of each, in this order; `detail` holds the
+ * numbers in the text. */
+enum problem {
+    SOUND,
+    CUT_OFF,             /* the data end within the record */
+    LONG_VARINT,         /* position after it */
+    LONG_VARLONG,        /* position after it */
+    NEGATIVE_LENGTH,
+    OFFSET_ORDER,        /* lowest delta allowed, highest */
+    NEGATIVE_KEY,
+    NEGATIVE_VALUE,
+    HEADER_COUNT,        /* count, bytes left in the record */
+    TOO_MANY_HEADERS,    /* offset of the record, count */
+    HEADER_KEY,          /* bytes left in the record */
+    NEGATIVE_HEADER,
+    HEADER_VALUE,        /* bytes left in the record */
+    WRONG_LENGTH,        /* it does not end where its length says, or not before the batch does */
+    LARGE_TIMESTAMP      /* sound, but its timestamp does not fit into 64 bits: the Python decoder has to read it */
+};
+
+typedef struct {
+    const uint8_t *data;
+    int64_t size;
+    int64_t position;
+    int64_t end;            /* of the batch: records end at or before it */
+    int64_t base_offset;
+    int64_t base_timestamp;
+    int64_t previous_delta;
+    int64_t last_delta;
+    int64_t max_headers;
+    int64_t detail[2];
+} Section;
+
+/* Read a varint of at most 32 or 64 bits, without undoing zig-zag. */
+enum problem read_long_varint(Section *section, int bits, uint64_t *raw);
+
+/* Most varints have one or two bytes. */
+static inline enum problem
+read_varint(Section *section, int bits, uint64_t *raw)
+{
+    int64_t position = section->position;
+    if (section->size - position >= 2) {
+        uint64_t low = section->data[position], high = section->data[position + 1];
+        if (low < 0x80) {
+            section->position = position + 1;
+            *raw = low;
+            return SOUND;
+        }
+        if (high < 0x80) {
+            section->position = position + 2;
+            *raw = (low & 0x7F) | high << 7;
+            return SOUND;
+        }
+    }
+    return read_long_varint(section, bits, raw);
+}
+
+/* records.c */
+int prepare_records(PyObject *module);
+PyObject *make_records(PyObject *module, PyObject *args);
+
+#endif
