@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test verify test-fast test-brokers test-spark-versions fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
+.PHONY: help setup jars codegen check format test verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ test-spark-versions: $(READY)  ## the Spark source on pyspark 4.0, 4.1, 4.2 and 
 
 fuzz: $(READY)  ## the fuzz tests with N examples for each message and version (N=1000)
 	KCLIENT_FUZZ_EXAMPLES=$(N) $(BIN)/python -m pytest -n $(JOBS) -m fuzz --timeout 0
+
+native-fuzz: $(READY)  ## the native decoder under AddressSanitizer and UBSan against the Python one, with N damaged sections; SEED=1
+	$(BIN)/python -m tests.fuzz.native_decoder --sections $(if $(filter-out 1000,$(N)),$(N),1000000) --seed $(or $(SEED),1)
 
 bench: $(READY)  ## poll cost, idle CPU, records/s beside other clients, memory; BENCH="--quick" or "--help"
 	@$(BIN)/python -m localkafka.fetch 4.3.1

@@ -1,0 +1,251 @@
+"""The native decoder under AddressSanitizer and UndefinedBehaviorSanitizer, against the Python one.
+
+    python -m tests.fuzz.native_decoder [--sections N] [--seed S]        as `make native-fuzz N=…` calls it
+
+native/ is compiled with both sanitizers into a temporary folder, and a child process runs with their library loaded
+first. There, sections of records are written, damaged in a few places, and decoded by both decoders: the same columns,
+or the same error with the same text; then record objects are made of the columns in both ways. PYTHONMALLOC=malloc
+gives each object its own place on the heap, so that a read past its end is noticed. The first difference or report ends
+the run, with the seed and the number of the section, which repeat it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections import Counter
+from importlib import machinery, util
+from pathlib import Path
+from typing import Any, Final
+
+from kclient.errors import CorruptBatchError
+from kclient.records.columns import Columns
+from kclient.records.decoder import PYTHON_DECODER, Decoder
+from kclient.records.records import Record
+from kclient.records.varint import encode_signed
+from kclient.types import TimestampType, TopicPartition
+
+ROOT: Final = Path(__file__).parents[2]
+SOURCES = ROOT / "native"
+SANITIZE: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+ASAN_OPTIONS: Final = "detect_leaks=0"  # the interpreter itself keeps memory at its end
+EXTENSION: Final = "KCLIENT_SANITIZED"
+EDGES: Final = (0, 1, 2, 3, 0x7F, 0x80, 0xFE, 0xFF)
+TIMES: Final = (0, 1, -1, 63, 64, 8191, 8192, 2**31, -(2**40), 2**63 - 1, -(2**63))
+
+
+class NoSanitizerError(Exception):
+    """This machine cannot compile with the sanitizers. The text says why."""
+
+
+# --- the sanitized extension
+
+
+def build(folder: Path) -> Path:
+    """Compile native/ with the sanitizers; the path of the extension. Raise NoSanitizerError."""
+    compiler = shutil.which("gcc")
+    headers = sysconfig.get_path("include")
+    if compiler is None or not Path(headers, "Python.h").exists():
+        raise NoSanitizerError("there is no gcc, or no Python.h")
+    target = folder / "_native.so"
+    sources = sorted(str(path) for path in SOURCES.glob("*.c"))
+    command = [
+        compiler,
+        "-g",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        *SANITIZE,
+        f"-I{headers}",
+        *sources,
+        "-o",
+        str(target),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoSanitizerError(f"gcc cannot compile with the sanitizers: {done.stderr.strip()[-200:]}")
+    return target
+
+
+def environment(extension: Path) -> dict[str, str]:
+    """What the child needs: the library of AddressSanitizer before all others, and where the extension is."""
+    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    return os.environ | {
+        "LD_PRELOAD": found.stdout.strip(),
+        "ASAN_OPTIONS": ASAN_OPTIONS,
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",
+        EXTENSION: str(extension),
+    }
+
+
+def run_sanitized(sections: int, seed: int) -> subprocess.CompletedProcess[str]:
+    """Build, and run the child to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz.native_decoder",
+            "--sections",
+            str(sections),
+            "--seed",
+            str(seed),
+        ]
+        return subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment(build(Path(folder))),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def sanitized_decoder() -> Decoder:
+    """The native decoder on top of the extension that the environment names."""
+    name = "kclient.records._native"
+    loader = machinery.ExtensionFileLoader(name, os.environ[EXTENSION])
+    spec = util.spec_from_file_location(name, os.environ[EXTENSION], loader=loader)
+    assert spec is not None
+    module = util.module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules[name] = module  # before decoder_native imports it
+    from kclient.records import decoder_native
+
+    assert decoder_native._native is module
+    return decoder_native.NativeDecoder()
+
+
+# --- sections of records
+
+
+def blob(content: bytes | None) -> bytes:
+    return b"\x01" if content is None else encode_signed(len(content)) + content
+
+
+class Sections:
+    """Draws what `decode` is given."""
+
+    def __init__(self, seed: int) -> None:
+        self._draw = random.Random(seed)
+
+    def draw(self) -> tuple[bytes, int, int, dict[str, int]]:
+        """The data, where the records begin, how many are asked for, and the limits."""
+        draw = self._draw
+        delta = previous = draw.choice((-1, 0, 60, 8190, 2**30))
+        parts = []
+        for _ in range(draw.choice((1, 1, 2, 3, 5, 20))):
+            delta += draw.choice((1, 1, 1, 2, 70))
+            parts.append(self._record(delta))
+        before = draw.randbytes(draw.randrange(3))
+        data = bytearray(before + b"".join(parts))
+        end = len(data) - draw.choice((0, 0, 0, 1, 5))
+        for _ in range(draw.choice((0, 1, 1, 2, 3))):
+            self._damage(data)
+        limits = {
+            "end": max(min(end, len(data)), len(before)),
+            "base_offset": draw.choice((0, 10**12, 2**63 - 1 - delta)),
+            "base_timestamp": draw.choice((-1, 0, 1_700_000_000_000, 2**63 - 1, -(2**63))),
+            "previous_delta": previous,
+            "last_delta": delta - draw.choice((0, 0, 0, 1)),
+            "max_headers": draw.choice((1, 2, 1000)),
+        }
+        return bytes(data), len(before), len(parts) + draw.choice((0, 0, 1)), limits
+
+    def _record(self, delta: int) -> bytes:
+        draw = self._draw
+        headers = draw.choice((0, 0, 0, 1, 2, 70))
+        time = draw.choice(TIMES) if draw.random() < 0.1 else draw.randrange(-100, 5000)
+        body = b"".join(
+            (
+                draw.randbytes(1),
+                encode_signed(time),
+                encode_signed(delta),
+                blob(self._bytes()),
+                blob(self._bytes()),
+                encode_signed(headers),
+                *(blob(draw.randbytes(draw.randrange(4))) + blob(self._bytes()) for _ in range(headers)),
+            )
+        )
+        return encode_signed(len(body)) + body
+
+    def _bytes(self) -> bytes | None:
+        draw = self._draw
+        size = draw.choice((None, 0, 1, 2, 5, 10, 63, 64, 130))
+        return None if size is None else draw.randbytes(size)
+
+    def _damage(self, data: bytearray) -> None:
+        """Change a byte, mostly; else put in some, take out some, or cut the end off."""
+        draw = self._draw
+        kind, place = draw.random(), draw.randrange(len(data))
+        if kind < 0.7:
+            data[place] = draw.choice(EDGES) if draw.random() < 0.5 else draw.randrange(256)
+        elif kind < 0.8:
+            data[place:place] = bytes(draw.choice((0x80, 0xFF)) for _ in range(draw.randrange(1, 11)))
+        elif kind < 0.9:
+            del data[place : place + draw.randrange(1, 4)]
+        else:
+            del data[place:]
+        data[:] = data or b"\0"
+
+
+# --- both decoders
+
+
+def outcome(
+    decoder: Decoder, data: bytes, start: int, count: int, limits: dict[str, int]
+) -> tuple[Columns, Any]:
+    """The columns, and where they end or why not: the error's class, text and attributes."""
+    columns = decoder.columns_type(data, TimestampType.CREATE_TIME, 7)
+    try:
+        return columns, decoder.decode(columns, start, count, **limits)
+    except CorruptBatchError as exc:
+        return columns, (type(exc), exc.text, exc.__dict__)
+
+
+def compare(native: Decoder, given: tuple[bytes, int, int, dict[str, int]]) -> str:
+    """Raise AssertionError where the decoders differ. Return how the section ended."""
+    expected, expected_end = outcome(PYTHON_DECODER, *given)
+    columns, end = outcome(native, *given)
+    assert end == expected_end
+    for column, other in zip(columns.number_columns(), expected.number_columns(), strict=True):
+        assert list(column) == other
+    partition = TopicPartition("t", 3)
+    assert list(columns.rows(Record, partition)) == list(expected.rows(Record, partition))
+    return "sound" if isinstance(end, int) else end[0].__name__
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sections", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if EXTENSION not in os.environ:
+        try:
+            done = run_sanitized(options.sections, options.seed)
+        except NoSanitizerError as exc:
+            print(f"not run: {exc}")
+            return 2
+        print(done.stdout + done.stderr[-5000:], end="")
+        return done.returncode
+    native, sections = sanitized_decoder(), Sections(options.seed)
+    ends: Counter[str] = Counter()
+    for number in range(options.sections):
+        given = sections.draw()
+        try:
+            ends[compare(native, given)] += 1
+        except Exception:
+            print(f"section {number} of seed {options.seed} differs: {given}", flush=True)
+            raise
+    print(f"{options.sections:,} sections, no difference and no report: {dict(ends)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
