@@ -10,6 +10,9 @@ empty      poll(0) while every Fetch waits at the broker
 deliver    a poll that returns 500 records of 100 bytes, each of which needs a Fetch of its own; after a rest, for the
            cluster takes 0.2 s to answer for 10,000 partitions, and who waits comes back to cold caches
 idle       CPU of a second in which nothing happens but Fetches that come back empty
+
+Then the polls of a Consumer, which runs on another thread: 300,000 records of 6 partitions by poll(500), iteration, and
+columns; poll(10,000) beside them, whose changes of threads do not count.
 """
 
 from __future__ import annotations
@@ -19,15 +22,16 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from statistics import median
 
 import attrs
 import confluent_kafka
 
 from benchmarks.report import Figure, Goal, progress, show
-from kclient import AsyncConsumer, TopicPartition
+from kclient import AsyncConsumer, Consumer, TopicPartition
 
 TOPIC = "many"
 SIZES = (10, 1_000, 10_000)
@@ -40,6 +44,9 @@ IDLE_SECONDS = 3.0
 START_SECONDS = 60.0
 FLAT = Goal(most=1.5)
 IDLE = Goal(most=0.5)
+SYNC_TOPIC, SYNC_PARTITIONS, SYNC_RECORDS = "read", 6, 300_000
+SYNC_ROUNDS = 3
+NEAR = Goal(most=1.3)
 
 
 @attrs.frozen
@@ -56,7 +63,10 @@ class Costs:
 @contextmanager
 def cluster(partitions: int) -> Iterator[str]:
     """The bootstrap servers of an embedded cluster whose work is not ours to pay."""
-    command = [sys.executable, "-m", "kclient.embedded", "--topic", f"{TOPIC}:{partitions}"]
+    topics = [f"{TOPIC}:{partitions}", f"{SYNC_TOPIC}:{SYNC_PARTITIONS}"]
+    command = [
+        sys.executable, "-m", "kclient.embedded", *(word for topic in topics for word in ("--topic", topic))
+    ]  # fmt: skip
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -132,7 +142,63 @@ def measure(*, quick: bool = False) -> list[Figure]:
         for size in SIZES:
             progress(f"polls over {size:,} partitions")
             found[size] = asyncio.run(costs(servers, size, deliveries))
-    return [*rows(found), *flatness(found)]
+        progress("polls of a Consumer")
+        fill_sync(servers)
+        rounds = [
+            {name: sync_cpu(servers, read) for name, read in SYNC.items()}
+            for _ in range(1 if quick else SYNC_ROUNDS)
+        ]
+    return [*rows(found), *flatness(found), *sync_rows(rounds)]
+
+
+def fill_sync(servers: str) -> None:
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": servers, "linger.ms": 100, "queue.buffering.max.messages": SYNC_RECORDS}
+    )
+    for number in range(SYNC_RECORDS):
+        producer.produce(SYNC_TOPIC, VALUE, b"%08d" % number, partition=number % SYNC_PARTITIONS)
+        if not number % 1_000:
+            producer.poll(0)
+    if left := producer.flush(60):
+        raise SystemExit(f"{left} records could not be written")
+
+
+def polls_of(max_records: int) -> Callable[[Consumer], Iterator[int]]:
+    return lambda consumer: (len(consumer.poll(5.0, max_records)) for _ in repeat(None))
+
+
+SYNC: dict[str, Callable[[Consumer], Iterator[int]]] = {
+    "poll(10000)": polls_of(10_000),
+    "poll(500)": polls_of(RECORDS_A_POLL),
+    "for record in consumer": lambda consumer: (1 for _ in consumer),
+    "poll(500).to_arrow()": lambda consumer: (
+        consumer.poll(5.0, RECORDS_A_POLL).to_arrow().num_rows for _ in repeat(None)
+    ),
+    "arrow_batches(50000)": lambda consumer: (one.batch.num_rows for one in consumer.arrow_batches(50_000)),
+}
+
+
+def sync_cpu(servers: str, read: Callable[[Consumer], Iterator[int]]) -> float:
+    """Microseconds of CPU a record, after the first records."""
+    partitions = [TopicPartition(SYNC_TOPIC, number) for number in range(SYNC_PARTITIONS)]
+    with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign(partitions)
+        counts = read(consumer)
+        while not next(counts):
+            continue
+        used, total = time.process_time(), 0
+        while total < SYNC_RECORDS * 0.8:
+            total += next(counts)
+        return (time.process_time() - used) / total * 1e6
+
+
+def sync_rows(rounds: Sequence[dict[str, float]]) -> Iterator[Figure]:
+    medians = {name: median(one[name] for one in rounds) for name in SYNC}
+    for name, cost in medians.items():
+        yield Figure(f"Consumer: {name}", cost, "us CPU/rec")
+    yield Figure(
+        "Consumer: poll(500) : poll(10000)", medians["poll(500)"] / medians["poll(10000)"], "x", NEAR
+    )
 
 
 def rows(found: dict[int, Costs]) -> Iterator[Figure]:
