@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from kclient import AsyncConsumer, Consumer, TopicPartition
-from kclient.errors import ArgumentError, DecodeError, WakeupError
+from kclient.errors import ArgumentError, DecodeError, TopicAuthorizationError, WakeupError
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
 from kclient.records.arrow import SCHEMA
 from tests.consumer.mini_broker import FAST, MiniBroker, in_a_thread
 
@@ -126,6 +127,22 @@ def test_rows_before_an_error_come_first(two: MiniBroker) -> None:
         assert c.position(A0) == 500
         c.seek(A0, 501)
         assert offsets_of(next(c.arrow_batches(rows=99, timeout=5)).batch, 0) == list(range(501, 600))
+
+
+def test_rows_before_the_error_of_another_partition_come_first(two: MiniBroker) -> None:
+    with consumer(two) as c:
+        c.pause([A1])
+        assert next(c.arrow_batches(rows=100, timeout=5)).batch.num_rows == 100
+        two.fetch_errors[A1] = TOPIC_AUTHORIZATION_FAILED
+        c.resume([A1])
+        core = c._inner._core
+        while not (waiting := core.buffer.queue(A1)) or not waiting[0].error_code:
+            time.sleep(0.01)
+        assert len(core.buffer.queue(A0)) > 0
+        batch, _ = next(c.arrow_batches(rows=5_000, timeout=0.3))
+        assert offsets_of(batch, 0) == list(range(100, RECORDS))
+        with pytest.raises(TopicAuthorizationError):
+            next(c.arrow_batches(rows=5_000, timeout=5))
 
 
 def test_a_batch_that_cannot_be_made_is_not_lost(two: MiniBroker, monkeypatch: pytest.MonkeyPatch) -> None:

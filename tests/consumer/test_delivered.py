@@ -98,3 +98,31 @@ def test_what_the_application_committed_itself_is_released() -> None:
     assert delivered.committable(BEHIND) == table(p0=12, p1=10, p2=7)
     delivered.mark_committed(BEHIND)
     assert delivered.committable(BEHIND) == BEHIND
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_what_was_read_ahead_is_neither_consumed_nor_committable(one_by_one: bool) -> None:
+    """Also of a partition that the poll itself has nothing of."""
+    ahead = (records(p1=2), records(p2=4))
+    delivered = DeliveredRecords(records(p0=3), one_by_one=one_by_one, ahead=ahead)
+    positions = table(p0=13, p1=12, p2=14)
+    assert len(list(delivered)) == (3 if one_by_one else 0)
+    assert delivered.consumed(positions) == table(p0=13, p1=10, p2=10)
+    assert delivered.committable(positions) == table(p0=13 if one_by_one else 10, p1=10, p2=10)
+    assert delivered.count_from(delivered.committable(positions)) == ({} if one_by_one else {A: 3})
+    assert delivered.return_all() == table(p0=10, p1=10, p2=10)
+    assert delivered.return_undelivered([A, B]) == table(p1=10)
+    assert [len(each) for each in delivered.ahead] == [4]
+    assert delivered.consumed(table(p0=13, p1=10, p2=14)) == table(p0=13, p1=10, p2=10)
+
+
+def test_what_follows_has_as_many_records_as_fit_and_is_a_delivery_of_its_own() -> None:
+    delivered = DeliveredRecords(
+        records(p0=3), one_by_one=False, ahead=(records(p1=2), records(p2=4), records(p3=1))
+    )
+    following = delivered.following(6, one_by_one=False)
+    assert [chunk.partition.partition for chunk in following.records.chunks] == [1, 2]
+    assert following.committable(table(p0=13, p1=12, p2=14, p3=11)) == table(p0=13, p1=10, p2=10, p3=10)
+    assert len(delivered.ahead) == 3
+    last = following.following(6, one_by_one=False)
+    assert (len(last.records), last.ahead) == (1, ())
