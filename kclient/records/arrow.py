@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
@@ -103,8 +104,19 @@ def _constant(chunk: Chunk, value_of: Callable[[Columns], int | None]) -> pa.Arr
     """One number a run."""
     values = [(value_of(run), len(run)) for run in chunk.runs]
     if len({value for value, _ in values}) == 1:
-        values = [(values[0][0], len(chunk))]
-    return pa.concat_arrays([pa.repeat(pa.scalar(value, pa.int32()), count) for value, count in values])
+        return pa.repeat(_int32_scalar(values[0][0]), len(chunk))
+    return pa.concat_arrays([pa.repeat(_int32_scalar(value), count) for value, count in values])
+
+
+@lru_cache(maxsize=256)
+def _int32_scalar(value: int | None) -> Any:
+    """Return the number for `pa.repeat`: making it costs more than repeating it 500 times."""
+    return pa.scalar(value, pa.int32())
+
+
+@lru_cache(maxsize=256)
+def _text_scalar(value: str) -> Any:
+    return pa.scalar(value, pa.string())
 
 
 def _timestamps(chunk: Chunk) -> pa.Array:
@@ -129,8 +141,8 @@ def _headers(chunk: Chunk) -> pa.Array:
 _BUILDERS: dict[str, Builder] = {
     "key": lambda chunk: arrow_binary.keys(chunk.runs),
     "value": lambda chunk: arrow_binary.values(chunk.runs),
-    "topic": lambda chunk: pa.repeat(pa.scalar(chunk.partition.topic, pa.string()), len(chunk)),
-    "partition": lambda chunk: pa.repeat(pa.scalar(chunk.partition.partition, pa.int32()), len(chunk)),
+    "topic": lambda chunk: pa.repeat(_text_scalar(chunk.partition.topic), len(chunk)),
+    "partition": lambda chunk: pa.repeat(_int32_scalar(chunk.partition.partition), len(chunk)),
     "offset": lambda chunk: _int64(chunk, pa.int64(), lambda run: run.offsets),
     "timestamp": _timestamps,
     "timestampType": lambda chunk: _constant(chunk, lambda run: int(run.timestamp_type)),
