@@ -50,7 +50,7 @@ def test_two_first_lookups_make_one_topic_and_both_are_asked_to_retry() -> None:
         assert list(world.state.topics) == ["orders", CONSUMER_OFFSETS]
         third, fourth = await asyncio.gather(world.find(node=1), world.find(node=2))
         assert third == fourth
-        assert third.node_id == world.cluster.coordinator_of(GROUP)
+        assert (third.node_id, third.error_message) == (world.cluster.coordinator_of(GROUP), "NONE")
         assert (third.host, third.port) == world.state.brokers[third.node_id].listeners[0].address
 
     play(scenario)

@@ -22,7 +22,7 @@ from tests.waiting import until
 ASK = VersionedRequest(HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m-1"))
 
 
-@pytest.mark.spec("S1-03", "S1-23", "S4-09", "B.15.2")
+@pytest.mark.spec("S1-03", "S1-23", "S4-09", "S4-18", "B.15.2")
 @pytest.mark.parametrize("code", [14, 15, 16])
 def test_a_coordinator_that_is_not_there_yet_is_asked_for_again_after_a_pause(code: int) -> None:
     async def run() -> None:

@@ -332,7 +332,7 @@ def test_nothing_to_commit_sends_nothing_and_a_negative_offset_is_refused() -> N
     assert lookups(play(scripted(), scene)) == 0
 
 
-@pytest.mark.spec("S4-46", "B.14.2", "A-05")
+@pytest.mark.spec("S4-46", "S4-18", "B.14.2", "A-05")
 def test_without_retry_the_coordinator_is_looked_up_once() -> None:
     async def scene(asking: Asking) -> None:
         with pytest.raises(CommitFailedError) as failed:
