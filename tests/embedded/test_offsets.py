@@ -100,7 +100,7 @@ def test_a_commit_is_a_record_in_the_layout_of_the_release(
     play(scenario, release)
 
 
-@pytest.mark.spec("S1-27", "S1-28", "S3-24", "I-09")
+@pytest.mark.spec("S1-27", "S1-28", "S3-24", "S4-01", "I-09")
 @pytest.mark.parametrize(("release", "version"), [("4.3", 2), ("4.3", 9), ("2.8", 1)])
 def test_a_live_group_stores_offsets_of_its_members_in_this_generation_alone(
     release: str, version: int
