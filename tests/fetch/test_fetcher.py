@@ -100,6 +100,20 @@ def test_a_fetch_that_is_not_answered_delays_none_to_another_node() -> None:
     run(scenario())
 
 
+@pytest.mark.spec("S2-17")
+def test_what_was_fetched_ahead_begins_where_it_was_requested_and_is_not_fetched_again() -> None:
+    async def scenario() -> None:
+        cluster = on_node_1()
+        filled(cluster, P0)
+        async with fetching(cluster, P0) as (shop, _):
+            await until(lambda: len(shop.buffer.queue(P0)) == 2)
+            assert [fetch.fetch_offset for fetch in shop.buffer.queue(P0)] == [0, 10]
+            assert [len(shop.offsets(10)), len(shop.offsets(10))] == [10, 10]
+            assert offsets_asked(cluster) == [[(0, 0)], [(0, 10)]]
+
+    run(scenario())
+
+
 @pytest.mark.spec("S2-10", "S2-11", "B.10.1")
 def test_per_partition_one_chunk_is_drained_and_one_waits() -> None:
     async def scenario() -> None:

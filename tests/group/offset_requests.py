@@ -35,16 +35,13 @@ Codes = dict[TopicPartition, int]
 
 def stored(codes: Codes) -> OffsetCommitResponse:
     """An answer to OffsetCommit in any version: names for the old ones, ids for the new ones."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=tp.topic,
-                topic_id=topic_id(tp.topic),
-                partitions=[OffsetCommitResponsePartition(partition_index=tp.partition, error_code=code)],
-            )
-            for tp, code in codes.items()
-        ]
-    )
+    topics: dict[str, OffsetCommitResponseTopic] = {}
+    for tp, code in codes.items():
+        topic = topics.setdefault(
+            tp.topic, OffsetCommitResponseTopic(name=tp.topic, topic_id=topic_id(tp.topic))
+        )
+        topic.partitions.append(OffsetCommitResponsePartition(partition_index=tp.partition, error_code=code))
+    return OffsetCommitResponse(topics=list(topics.values()))
 
 
 def read(offsets: dict[TopicPartition, tuple[int, int]], group_code: int = 0) -> OffsetFetchResponse:

@@ -72,6 +72,24 @@ def test_the_partitions_of_a_topic_stand_in_one_entry(version: int) -> None:
     assert rows == [[(0, 5), (1, 7)], [(0, 6)]]
 
 
+@pytest.mark.spec("S1-31")
+@pytest.mark.parametrize("version", range(1, 11))
+def test_each_partition_has_a_code_of_its_own_in_every_version(version: int) -> None:
+    async def scene(asking: Asking) -> None:
+        offsets = {F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6), P0: OffsetAndMetadata(7)}
+        await asking.commits.commit(offsets, retry=True)
+
+    answers = [stored({F0: 0, F1: 14, P0: 0}), stored({F1: 0})]
+    peer = scripted(
+        *(On("OffsetCommitRequest", answer) for answer in answers),
+        topics={"flights": 2, "planes": 1},
+        versions={"OffsetCommitRequest": (version, version)},
+    )
+    play(peer, scene)
+    _, again = peer.of("OffsetCommitRequest")
+    assert [[row.partition_index for row in topic.partitions] for topic in again.topics] == [[1]]
+
+
 @pytest.mark.spec("S1-27", "S1-28", "B.14.3")
 @pytest.mark.parametrize("version", range(1, 11))
 def test_a_member_commits_under_its_generation_and_its_member_id_in_every_version(version: int) -> None:
