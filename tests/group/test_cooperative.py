@@ -226,7 +226,7 @@ def test_a_group_goes_from_eager_to_cooperative_member_by_member() -> None:
 # --- what goes on meanwhile
 
 
-@pytest.mark.spec("B.13.11", "B.3.5", "S3-33", "U-06")
+@pytest.mark.spec("S2-19", "B.13.11", "B.3.5", "S3-33", "U-06")
 def test_what_is_kept_is_read_while_the_join_waits_for_a_busy_member() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **cooperative()) as join, publishing(place, every=0.2):
