@@ -50,6 +50,25 @@ def test_a_coordinator_that_is_one_no_more_is_looked_up_before_the_group_asks_fo
     simulate(scenario, topics={"t": 1})
 
 
+@pytest.mark.spec("S0-29", "D-21")
+def test_a_commit_that_is_not_stable_is_requested_again_after_a_growing_backoff() -> None:
+    def unstable(request: Any, response: Any) -> Any:
+        for topic in response.groups[0].topics:
+            for partition in topic.partitions:
+                partition.error_code, partition.committed_offset = 88, -1
+        return response
+
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", ["x"])
+        place.cluster.on("OffsetFetch", unstable, times=4)
+        await place.read(place.consumer("t", **IN_A_GROUP), 1, seconds=10)
+        sent = [one.at for one in place.asked("OffsetFetch")]
+        gaps = [later - earlier for earlier, later in pairwise(sent)]
+        assert gaps == [pytest.approx(seconds, rel=0.25) for seconds in (0.1, 0.2, 0.4, 0.8)]
+
+    simulate(scenario, topics={"t": 1})
+
+
 @pytest.mark.spec("S1-13", "S1-14")
 @pytest.mark.parametrize("api", ["Metadata", "FindCoordinator", "JoinGroup", "SyncGroup"])
 def test_a_poll_waits_no_longer_than_its_timeout_whatever_is_not_answered(api: str) -> None:

@@ -67,7 +67,7 @@ def test_an_answer_is_split_into_found_missing_and_retry() -> None:
 
 
 @pytest.mark.parametrize("code", [6, 9, 56, 78, 5, 74, 75, 3, 7, 999])
-@pytest.mark.spec("S0-60", "B.15.9", "D-61")
+@pytest.mark.spec("S0-52", "S0-60", "B.15.9", "D-61")
 def test_every_other_error_code_is_asked_again(code: int) -> None:
     listed = parse_response(answer((P0, code, -1)), [P0])
     assert (listed.found, listed.missing, listed.retry) == ({}, [], [P0])

@@ -150,6 +150,22 @@ def test_found_offsets_are_applied_and_the_refused_partition_is_asked_again_with
     run(scenario())
 
 
+@pytest.mark.spec("S0-47")
+def test_all_refused_partitions_of_an_answer_are_requested_again_together_after_the_backoff() -> None:
+    async def scenario() -> None:
+        cluster = led_by_1()
+        cluster.answer(LIST, lists(-1, 6))
+        async with updater(cluster, P0, P1, retry_backoff_ms=100) as (positions, _):
+            cluster.answer(LIST, lists(20))
+            await asyncio.sleep(0.07)
+            assert len(cluster.of(LIST)) == 1
+            await asyncio.sleep(0.06)
+            assert all_found(positions)
+            assert len(cluster.of(LIST)) == 2
+
+    run(scenario())
+
+
 @pytest.mark.spec("S0-49")
 def test_a_lost_connection_is_retried_with_fresh_metadata_and_not_reported() -> None:
     async def scenario() -> None:
