@@ -35,20 +35,20 @@ def interrupted_poll(seed: int) -> Symptoms:
     """The records of a poll that was interrupted as it returned come again. I-04."""
     with _reading() as (cluster, consumer):
         cluster.produce(HERE.topic, [b"%d" % number for number in range(RECORDS)])
-        run_call = consumer._await
+        run_call = consumer._run
 
         def too_late(function: Any) -> Any:
             if run_call(function):
                 raise KeyboardInterrupt
             return ()
 
-        consumer._await = too_late  # type: ignore[method-assign]
+        consumer._run = too_late  # type: ignore[method-assign]
         try:
             for _ in range(10):
                 consumer.poll(1.0, max_records=5)
         except KeyboardInterrupt:
             pass
-        consumer._await = run_call  # type: ignore[method-assign]
+        consumer._run = run_call  # type: ignore[method-assign]
         first = next((record.offset for _ in range(10) for record in consumer.poll(1.0)), None)
         return [] if first == 0 else [("I-04", f"behind an interrupted poll comes {first}, and not 0")]
 
