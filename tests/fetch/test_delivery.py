@@ -250,3 +250,20 @@ def test_decoding_under_a_budget_is_done_in_slices() -> None:
         return slices
 
     assert asyncio.run(scenario()) == 3
+
+
+@pytest.mark.spec("S2-21", "S2-23")
+def test_a_partition_is_decoded_to_its_end_before_the_next_one_in_slices_too() -> None:
+    import asyncio
+
+    async def scenario() -> list[tuple[int, int]]:
+        shop = Shop(P0, P1, value_deserializer=lambda topic, headers, raw: raw)  # slices of one record
+        shop.arrive(P0, batch(0, 1, 2))
+        shop.arrive(P1, batch(0, 1, 2))
+        task = shop.delivery.begin(6)
+        assert task is not None
+        while not task.decode(budget_seconds=0.0):
+            continue
+        return [(record.partition, record.offset) for record in shop.delivery.finish(task)]
+
+    assert asyncio.run(scenario()) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
