@@ -61,8 +61,8 @@ def no_heartbeats(patch: Patch) -> None:
 def heartbeat_with_records(patch: Patch) -> None:
     """Send a heartbeat only if records came since the last one."""
 
-    async def poll(self: Poll, timeout: float, max_records: int, **more: Any) -> Any:
-        records = await before(self, timeout, max_records, **more)
+    async def poll(self: Poll, timeout: float, next_records: Any) -> Any:
+        records = await before(self, timeout, next_records)
         if records.chunks and (heartbeats := heartbeats_of(self)) is not None:
             heartbeats.fed = True
         return records
@@ -86,10 +86,10 @@ def heartbeat_in_polls(patch: Patch) -> None:
             if (heartbeats := heartbeats_of(self)) is not None:
                 heartbeats.away = True
 
-    def begin(self: Poll) -> None:
+    def begin(self: Poll, max_records: int, **more: Any) -> None:
         if (heartbeats := heartbeats_of(self)) is not None:
             heartbeats.away = False
-        begun(self)
+        begun(self, max_records, **more)
 
     before = patch.put(Poll, "poll", poll)
     begun = patch.put(Poll, "_begin", begin)
