@@ -173,6 +173,7 @@ def test_the_kinds_of_subscription_exclude_each_other_until_unsubscribe() -> Non
     with_broker(scenario)
 
 
+@pytest.mark.spec("S3-06")
 def test_one_task_polls_at_a_time() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
@@ -181,7 +182,9 @@ def test_one_task_polls_at_a_time() -> None:
             await asyncio.sleep(0.05)
             with pytest.raises(ConcurrentUseError) as caught:
                 await c.poll(0)
-            assert caught.value.inside == "first"
+            this = asyncio.current_task()
+            assert this is not None
+            assert (caught.value.inside, caught.value.caller) == ("first", this.get_name())
             assert c.assignment() == (A0,)
             await c.commit()
             assert len(await waiting) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from kclient.embedded.observer import LoggedRequest
@@ -40,6 +42,28 @@ def test_a_commit_that_never_succeeds_costs_no_membership(assignor: str) -> None
             place.cluster.lift()
 
     simulate(scenario, topics={"t": 4})
+
+
+@pytest.mark.spec("S3-30", "B.13.6")
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_commit_that_is_refused_is_logged_and_the_rebalance_goes_on(
+    assignor: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(place: Place) -> None:
+        settings = {"enable_auto_commit": True, "auto_commit_interval_ms": 3_600_000}
+        async with team(place, partition_assignment_strategy=assignor, **settings) as join, publishing(place):
+            first = await join("first")
+            await until(lambda: first.partitions == ALL and first.seen)
+            place.cluster.fail("OffsetCommit", "INVALID_COMMIT_OFFSET_SIZE", times=1)
+            second = await join("second")
+            await until(lambda: len(first.partitions) == len(second.partitions) == 2)
+            assert [told.method for told in first.told][:3] == ["assigned", "revoked", "assigned"]
+            assert first.errors == []
+
+    with caplog.at_level(logging.WARNING, "kclient.commit"):
+        simulate(scenario, topics={"t": 4})
+    (warning,) = [line for line in caplog.messages if line.startswith("the automatic commit before the re")]
+    assert "INVALID_COMMIT_OFFSET_SIZE" in warning
 
 
 @pytest.mark.spec("B.14.8", "M-81", "I-12")

@@ -156,6 +156,24 @@ def test_a_pattern_that_matches_nothing_yet_is_a_member_all_the_same() -> None:
     simulate(scenario, topics={"t": 1})
 
 
+@pytest.mark.spec("S3-12")
+def test_a_poll_returns_what_is_buffered_at_once_and_otherwise_waits_for_a_fetch() -> None:
+    async def scenario(place: Place) -> None:
+        place.cluster.produce("t", ["1", "2", "3"])
+        consumer = place.consumer("t", **IN_A_GROUP, max_poll_records=2)
+        await place.read(consumer, 2)
+        began = place.now
+        assert [record.value for record in await place.on_member(consumer.poll(30.0))] == [b"3"]
+        assert place.now - began < 0.01
+        waiting = asyncio.ensure_future(place.on_member(consumer.poll(30.0)))
+        await asyncio.sleep(5)
+        place.cluster.produce("t", ["4"])
+        assert [record.value for record in await waiting] == [b"4"]
+        assert place.now - began == pytest.approx(5, abs=0.3)
+
+    simulate(scenario, topics={"t": 1})
+
+
 @pytest.mark.spec("S1-15")
 def test_one_poll_waits_through_news_of_all_kinds_until_records_come_or_its_time_is_over() -> None:
     """Metadata, heartbeats, an assignment and answers without records come meanwhile."""

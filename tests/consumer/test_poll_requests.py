@@ -121,7 +121,7 @@ def test_polls_and_the_time_between_them_are_counted() -> None:
     with_broker(scenario)
 
 
-@pytest.mark.spec("S3-10")
+@pytest.mark.spec("S3-10", "S3-11")
 def test_a_poll_that_ends_does_not_end_the_join_in_flight() -> None:
     """M-77."""
 
@@ -212,6 +212,8 @@ def test_any_other_failure_of_an_automatic_commit_is_logged_and_the_interval_goe
             await polled_until(c, lambda: len(broker.commits) == 1)
             broker.commit_error = 0
             started = asyncio.get_running_loop().time()
+            await polled_until(c, lambda: "failed" in caplog.text)
+            assert "auto-committed" not in caplog.text
             await polled_until(c, lambda: len(broker.commits) == 2)
             assert asyncio.get_running_loop().time() - started > 0.2
             await polled_until(c, lambda: "auto-committed" in caplog.text)
@@ -220,6 +222,8 @@ def test_any_other_failure_of_an_automatic_commit_is_logged_and_the_interval_goe
         with_broker(scenario)
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert any("INVALID_COMMIT_OFFSET_SIZE" in record.getMessage() for record in warned)
+    stored = {record.levelno for record in caplog.records if "auto-committed" in record.getMessage()}
+    assert stored == {logging.DEBUG}
 
 
 @pytest.mark.spec("S3-20", "U-28")
@@ -297,7 +301,7 @@ class Everything(Assignor):
         return {members[0].member_id: Assignment(tuple(everything))}
 
 
-@pytest.mark.spec("S3-46", "S3-48")
+@pytest.mark.spec("S3-39", "S3-46", "S3-48")
 def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_the_listener() -> None:
     told: list[Any] = []
     c: Any = None

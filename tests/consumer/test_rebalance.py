@@ -11,7 +11,7 @@ import pytest
 
 from kclient import AsyncConsumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ArgumentError, CommitFailedError, ListenerError
+from kclient.errors import ArgumentError, CommitFailedError, ListenerError, WakeupError
 from tests.consumer.mini_broker import FAST, MiniBroker
 from tests.consumer.support import A0, consumer, with_broker
 from tests.waiting import until
@@ -173,6 +173,28 @@ def test_what_a_listener_raises_comes_out_of_poll_once_and_the_rebalance_goes_on
             assert [record.offset for record in records] == [5]
             assert sum(name.startswith("broken") for name, _ in journal.told) == 1
             delattr(journal, method)
+
+    with_broker(scenario)
+
+
+@pytest.mark.spec("S3-36")
+def test_a_wakeup_in_on_partitions_revoked_ends_the_poll_as_it_is_and_the_rebalance_goes_on() -> None:
+    async def scenario(broker: MiniBroker) -> None:
+        journal = Journal()
+
+        async def looks(partitions: tuple[TopicPartition, ...]) -> None:
+            c.wakeup()
+            await c.committed([A0])
+
+        async with consumer(broker, "a", listener=journal) as c:
+            await c.poll(5)
+            journal.on_partitions_revoked = looks  # type: ignore[method-assign]
+            broker.heartbeat_errors = [REBALANCE_IN_PROGRESS]
+            with pytest.raises(WakeupError):
+                await polled_until(c, lambda: False)
+            del journal.on_partitions_revoked
+            await polled_until(c, lambda: broker.generation == 2 and c.assignment())
+            assert journal.told == [("assigned", (A0,)), ("assigned", (A0,))]
 
     with_broker(scenario)
 

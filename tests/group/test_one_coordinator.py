@@ -25,7 +25,7 @@ async def share(members: Iterable[AsyncConsumer]) -> None:
             await asyncio.gather(*(member.poll(0.05) for member in members))
 
 
-@pytest.mark.spec("S3-24", "S3-25", "S1-25")
+@pytest.mark.spec("S3-23", "S3-24", "S3-25", "S1-25")
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_member_finds_the_one_coordinator_and_asks_no_other(group: str) -> None:
     async def scenario() -> None:

@@ -49,7 +49,7 @@ def test_time_between_polls_and_how_much_of_it_is_spent_inside() -> None:
     simulate(scenario, **TOPICS)
 
 
-@pytest.mark.spec("B.19.1")
+@pytest.mark.spec("B.19.1", "S3-07")
 def test_a_poll_that_raises_has_ended_as_well() -> None:
     async def scenario(place: Place) -> None:
         consumer = place.consumer(group_id=None)

@@ -66,7 +66,7 @@ def test_a12_the_first_poll_after_the_interval_commits_what_earlier_polls_return
     simulate(scenario, topics={"t": 2})
 
 
-@pytest.mark.spec("I-26")
+@pytest.mark.spec("S3-05", "I-26")
 def test_a12_an_interval_of_nothing_commits_no_faster_than_what_failed_is_tried_again() -> None:
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", ["0"], partition=0)
@@ -102,7 +102,7 @@ def test_a12_without_a_coordinator_the_commit_follows_as_soon_as_one_is_found() 
     simulate(scenario, topics={"t": 2})
 
 
-@pytest.mark.spec("A-12", "S3-20", "S4-45", "B.14.5", "B.15.8")
+@pytest.mark.spec("A-12", "S3-18", "S3-20", "S4-45", "B.14.5", "B.15.8")
 @pytest.mark.parametrize("code", [14, 3, 15, 16, 7])
 def test_a12_what_passes_automatically_is_tried_again_soon_and_nothing_is_raised(code: int) -> None:
     async def scenario(place: Place) -> None:

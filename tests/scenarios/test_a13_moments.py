@@ -55,7 +55,7 @@ def offsets(records: list[Record[Any, Any]], tp: TopicPartition = T0) -> list[in
 # --- poll(0)
 
 
-@pytest.mark.spec("S3-10", "S3-16", "B.3")
+@pytest.mark.spec("S3-10", "S3-11", "S3-16", "B.3")
 def test_poll_0_alone_joins_finds_positions_and_delivers_and_never_blocks() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         for api in ("FindCoordinator", "JoinGroup", "SyncGroup", "OffsetFetch", "ListOffsets", "Fetch"):
