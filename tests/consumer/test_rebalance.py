@@ -35,11 +35,11 @@ class Journal(RebalanceListener):
         self.told.append(("lost", partitions))
 
 
-async def polled_until(c: Any, reached: Any) -> list[Any]:
+async def polled_until(c: Any, condition: Any) -> list[Any]:
     """Poll until something holds; the records on the way."""
     records: list[Any] = []
     async with asyncio.timeout(10):
-        while not until():
+        while not condition():
             records += await c.poll(0.05)
     return records
 
