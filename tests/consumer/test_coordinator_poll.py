@@ -13,7 +13,7 @@ from tests.scenarios.simulated import Place, simulate
 IN_A_GROUP: dict[str, Any] = {"group_id": "g", "session_timeout_ms": 60_000}
 
 
-@pytest.mark.spec("S1-19", "S1-23")
+@pytest.mark.spec("S1-19", "S1-23", "S3-16")
 @pytest.mark.parametrize("timeout", [0.0, 0.7, 3.0])
 def test_without_a_coordinator_a_poll_takes_its_time_and_no_more(timeout: float) -> None:
     """Nothing of the group is asked meanwhile; when one is found the same consumer goes on."""
