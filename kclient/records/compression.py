@@ -134,6 +134,13 @@ def _decompress_frames(
     new_frame: Callable[[], Frame], data: memoryview, limit: int, library_error: type[Exception]
 ) -> bytes:
     """Return the output of all frames of `data`, which follow each other; each must be complete."""
+    if 0 < len(data) <= _PIECE_BYTES:
+        try:
+            whole = _whole_frame(new_frame(), data, limit)
+        except library_error as exc:
+            raise _cannot_be_unpacked(exc) from exc
+        if whole is not None:
+            return whole
     unpacked = io.BytesIO()
     frame, frames = new_frame(), 1
     pending, rest = data[:_PIECE_BYTES], data[_PIECE_BYTES:]
@@ -145,13 +152,26 @@ def _decompress_frames(
         try:
             _unpack(frame, pending, unpacked, limit)
         except library_error as exc:
-            raise CorruptBatchError(f"its compressed records cannot be unpacked: {exc}") from exc
+            raise _cannot_be_unpacked(exc) from exc
         pending = memoryview(frame.unused_data) if frame.eof else data[:0]
         if not pending:
             pending, rest = rest[:_PIECE_BYTES], rest[_PIECE_BYTES:]
     if not frame.eof:
         raise CorruptBatchError("its compressed records are cut off")
     return unpacked.getvalue()
+
+
+def _whole_frame(frame: Frame, data: memoryview, limit: int) -> bytes | None:
+    """Return the output of a frame that is all of `data` and needs one step; None if there is more to it.
+
+    Nearly all batches are such a frame. Without the loops below one of 16 kB costs half.
+    """
+    part = frame.decompress(data, min(_STEP_BYTES, limit + 1))
+    return part if frame.eof and not frame.unused_data and len(part) <= limit else None
+
+
+def _cannot_be_unpacked(exc: Exception) -> CorruptBatchError:
+    return CorruptBatchError(f"its compressed records cannot be unpacked: {exc}")
 
 
 def _unpack(frame: Frame, data: bytes | memoryview, unpacked: io.BytesIO, limit: int) -> None:

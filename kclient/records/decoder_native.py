@@ -15,7 +15,7 @@ them, into lists that replace the arrays.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from typing import Final
 
 import attrs
@@ -28,6 +28,7 @@ from kclient.records.headers import ANY_NUMBER
 from kclient.types import TopicPartition
 
 INT32_MAX: Final = 2**31 - 1
+OFFSET_BYTES: Final = 8
 TOO_MANY_HEADERS: Final = 9
 LARGE_TIMESTAMP: Final = 14
 _TEXTS: Final = (
@@ -50,28 +51,43 @@ _TEXTS: Final = (
 _IN_PYTHON: Final = PythonDecoder()
 
 
-def _int64() -> array[int]:
-    return array("q")
-
-
-def _int32() -> array[int]:
-    return array("i")
+_NO_INT64: Final = array("q")  # columns are replaced when the first records come, never appended to
+_NO_INT32: Final = array("i")
 
 
 @attrs.define(eq=False)
 class ArrayColumns(Columns):
     """Columns whose numbers are in memory as C and Arrow use them: 64 bits for offset and timestamp, else 32."""
 
-    offsets: MutableSequence[int] = attrs.field(factory=_int64)
-    timestamps: MutableSequence[int] = attrs.field(factory=_int64)
-    key_starts: MutableSequence[int] = attrs.field(factory=_int32)
-    key_sizes: MutableSequence[int] = attrs.field(factory=_int32)
-    value_starts: MutableSequence[int] = attrs.field(factory=_int32)
-    value_sizes: MutableSequence[int] = attrs.field(factory=_int32)
-    header_starts: MutableSequence[int] = attrs.field(factory=_int32)
+    offsets: MutableSequence[int] = _NO_INT64
+    timestamps: MutableSequence[int] = _NO_INT64
+    key_starts: MutableSequence[int] = _NO_INT32
+    key_sizes: MutableSequence[int] = _NO_INT32
+    value_starts: MutableSequence[int] = _NO_INT32
+    value_sizes: MutableSequence[int] = _NO_INT32
+    header_starts: MutableSequence[int] = _NO_INT32
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether the numbers are in arrays; lists hold those that do not fit."""
+        return isinstance(self.offsets, array)
+
+    def append(self, numbers: Sequence[bytes]) -> int:
+        """Append what the extension decoded. Return how many records that are."""
+        done = len(numbers[0]) // OFFSET_BYTES
+        if not self.offsets:
+            offsets, timestamps, key_starts, key_sizes, value_starts, value_sizes, header_starts = numbers
+            self.offsets, self.timestamps = array("q", offsets), array("q", timestamps)
+            self.key_starts, self.key_sizes = array("i", key_starts), array("i", key_sizes)
+            self.value_starts, self.value_sizes = array("i", value_starts), array("i", value_sizes)
+            self.header_starts = array("i", header_starts)
+            return done
+        for column, made in zip(self.number_columns(), numbers, strict=True):
+            column.frombytes(made)  # type: ignore[attr-defined]
+        return done
 
     def rows(self, kind: type[R], partition: TopicPartition) -> Iterator[R]:
-        if not isinstance(self.offsets, array):
+        if not self.has_arrays:
             return super().rows(kind, partition)
         return _native.records(
             kind,
@@ -116,8 +132,7 @@ class NativeDecoder:
         last_delta: int,
         max_headers: int = ANY_NUMBER,
     ) -> int:
-        offsets = columns.offsets
-        if isinstance(offsets, array) and len(columns.data) <= INT32_MAX:
+        if isinstance(columns, ArrayColumns) and columns.has_arrays and len(columns.data) <= INT32_MAX:
             position, problem, first, second, *found = _native.decode(
                 columns.data,
                 position,
@@ -129,15 +144,14 @@ class NativeDecoder:
                 last_delta,
                 max_headers,
             )
-            before = len(offsets)
-            for column, numbers in zip(columns.number_columns(), found, strict=True):
-                column.frombytes(numbers)  # type: ignore[attr-defined]
+            done = columns.append(found)
             if not problem:
                 return position
             if problem != LARGE_TIMESTAMP:
                 raise _refusal(problem, first, second, max_headers)
-            count -= len(offsets) - before
-            previous_delta = offsets[-1] - base_offset if len(offsets) > before else previous_delta
+            if done:
+                previous_delta = columns.offsets[-1] - base_offset
+            count -= done
         columns.use_lists()
         return _IN_PYTHON.decode(
             columns,

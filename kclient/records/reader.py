@@ -210,16 +210,17 @@ class PartitionReader:
         except BATCH_ERRORS as exc:
             self._stop(exc, self._batch)
         columns.size_bytes += section.position - start
-        first = bisect_left(columns.offsets, self.next_offset, before)
-        if first > before:
+        offsets = columns.offsets
+        if len(offsets) > before and offsets[before] < self.next_offset:
+            first = bisect_left(offsets, self.next_offset, before)
             self._work_left -= first - before
             columns.drop(before, first)
-        added = len(columns) - before
+        added = len(offsets) - before
         if self._deserializes and added:
             self._undelivered = columns
             return 0
         if added:
-            self.next_offset = columns.offsets[-1] + 1
+            self.next_offset = offsets[-1] + 1
             if before == 0:
                 runs.append(columns)
         self._leave_if_finished()

@@ -67,7 +67,7 @@ def test_records_below_the_position_are_dropped(compression: int, at_once: int) 
 def test_a_gap_between_two_pieces_loses_nothing() -> None:
     reader = PartitionReader("t", 0, build_batch([NewRecord(offset=n) for n in (0, 1, 5, 6)]), 0)
     first, second = reader.take(2), reader.take(2)
-    assert [run.offsets for run in first.runs + second.runs] == [[0, 1], [5, 6]]
+    assert [list(run.offsets) for run in first.runs + second.runs] == [[0, 1], [5, 6]]
     assert (first.next_offset, second.next_offset) == (2, 7)
     assert reader.exhausted
 
