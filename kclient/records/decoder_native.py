@@ -21,7 +21,7 @@ from typing import Final
 import attrs
 
 from kclient.errors import CorruptBatchError, TooManyHeadersError
-from kclient.records import _native
+from kclient.records._native import decode, records
 from kclient.records.columns import Columns, R
 from kclient.records.decoder_python import PythonDecoder
 from kclient.records.headers import ANY_NUMBER
@@ -89,7 +89,7 @@ class ArrayColumns(Columns):
     def rows(self, kind: type[R], partition: TopicPartition) -> Iterator[R]:
         if not self.has_arrays:
             return super().rows(kind, partition)
-        return _native.records(
+        return records(
             kind,
             partition.topic,
             partition.partition,
@@ -133,7 +133,7 @@ class NativeDecoder:
         max_headers: int = ANY_NUMBER,
     ) -> int:
         if isinstance(columns, ArrayColumns) and columns.has_arrays and len(columns.data) <= INT32_MAX:
-            position, problem, first, second, *found = _native.decode(
+            position, problem, first, second, *found = decode(
                 columns.data,
                 position,
                 count,

@@ -220,7 +220,7 @@ class PartitionReader:
             self._undelivered = columns
             return 0
         if added:
-            self.next_offset = offsets[-1] + 1
+            self.next_offset = columns.offsets[-1] + 1
             if before == 0:
                 runs.append(columns)
         self._leave_if_finished()
