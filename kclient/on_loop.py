@@ -101,10 +101,6 @@ class OnLoop(AsyncConsumer):
         self._core.read_ahead.end_validity()
         super().wakeup()
 
-    def all_received(self) -> None:
-        """Note that the thread has received the records of its last poll."""
-        self.delivered.received = True
-
     def discard(self) -> None:
         """Close the user's objects, because the consumer cannot be created."""
         from kclient.config import discard

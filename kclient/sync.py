@@ -159,7 +159,8 @@ class Consumer:
         if records is None:
             records = self._run(lambda: self._inner.poll(timeout, max_records))
         self._processing.taken()
-        self._inner.all_received()  # no signal handler runs between here and the caller's next line
+        delivered = self._inner.delivered
+        delivered.received = True  # no signal handler runs between here and the caller's next line
         return records
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
@@ -211,7 +212,8 @@ class Consumer:
             records = self._run(lambda: self._inner.gather(rows, size_bytes, timeout))
             batch = arrow_batch(records, columns)  # if it raises, the records count as not received
             self._processing.taken()
-            self._inner.all_received()
+            delivered = self._inner.delivered
+            delivered.received = True
             yield batch
 
     # --- commits

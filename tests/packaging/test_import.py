@@ -112,9 +112,15 @@ def test_the_first_consumer_loads_all_that_later_calls_need() -> None:
 
 def test_importing_a_class_costs_little_more_than_asyncio_and_attrs() -> None:
     ours, theirs = f"from kclient import {CLASSES[0]}", "import asyncio, attrs"
-    rounds = [(cpu_seconds(ours), cpu_seconds(theirs)) for _ in range(ROUNDS)]
+    rounds: list[tuple[float, float]] = []
     # The best of each: a busy machine can only add time. Importing every part at once costs 4 times as much.
-    assert min(one for one, _ in rounds) <= 2.2 * min(other for _, other in rounds), rounds
+    while len(rounds) < 3 * ROUNDS and not (rounds and cheap_enough(rounds)):
+        rounds.append((cpu_seconds(ours), cpu_seconds(theirs)))
+    assert cheap_enough(rounds), rounds
+
+
+def cheap_enough(rounds: list[tuple[float, float]]) -> bool:
+    return min(one for one, _ in rounds) <= 2.2 * min(other for _, other in rounds)
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
