@@ -295,7 +295,7 @@ class OffsetOutOfRangeError(OffsetError):
 
 
 class NoOffsetError(OffsetError):
-    """No offset is committed, and `on_no_offset` is error, so there is no starting position."""
+    """No offset is committed, and `on_no_committed_offset` is error, so there is no starting position."""
 
     kc_code = "KC-403"
 

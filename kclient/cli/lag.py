@@ -262,8 +262,8 @@ def _row(one: PartitionLag) -> tuple[str, ...]:
 
 
 def _note(one: PartitionLag) -> str:
-    if one.problem is not None:
-        return PROBLEMS.get(one.problem, one.problem)
+    if one.error is not None:
+        return PROBLEMS.get(one.error, one.error)
     if one.committed is None:
         return "no commit"
     if one.log_start is not None and one.committed.offset < one.log_start:

@@ -134,9 +134,11 @@ class Config:
     max_decompressed_batch_bytes: int = key(134_217_728, integer(1_024))
     max_headers_per_record: int = key(10_000, integer(0))
     buffer_memory_bytes: int = key(67_108_864, integer(1_024, INT64_MAX))
-    topic_wait_ms: int = key(10_000, integer(0, INT64_MAX))
-    on_no_offset: str | timedelta | None = attrs.field(default=None, metadata={"rule": resets.no_offset})
-    on_out_of_range: str | None = key(None, one_of(*resets.WORDS))
+    missing_topic_timeout_ms: int = key(10_000, integer(0, INT64_MAX))
+    on_no_committed_offset: str | timedelta | None = attrs.field(
+        default=None, metadata={"rule": resets.no_offset}
+    )
+    on_offset_out_of_range: str | None = key(None, one_of(*resets.WORDS))
     sasl_username: str | None = key(None, secure.username)
     sasl_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
     scram_max_iterations: int = key(MAX_ITERATIONS, integer(MIN_ITERATIONS))

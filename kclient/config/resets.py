@@ -1,7 +1,7 @@
 """The starting offset of a partition without a position: three keys for two cases.
 
-    on_no_offset       nothing is committed        earliest · latest · error · a duration: that long ago
-    on_out_of_range    the log lost the position   earliest · latest · error
+    on_no_committed_offset       nothing is committed        earliest · latest · error · a duration: that long ago
+    on_offset_out_of_range    the log lost the position   earliest · latest · error
     auto_offset_reset  Java's key for both         earliest · latest · none (our `error`) · by_duration:<ISO 8601>
 
 Left unset, a partition without a commit begins at the end, as in Java, and a lost position is an error, on purpose not
@@ -21,7 +21,10 @@ Answer: TypeAlias = str | int
 
 WORDS: Final = ("earliest", "latest", "error")
 BY_DURATION: Final = "by_duration"
-_DEFAULTS: Final[Mapping[str, Answer]] = {"on_no_offset": "latest", "on_out_of_range": "error"}
+_DEFAULTS: Final[Mapping[str, Answer]] = {
+    "on_no_committed_offset": "latest",
+    "on_offset_out_of_range": "error",
+}
 
 
 def no_offset(raw: Any) -> str | timedelta:
@@ -38,11 +41,13 @@ def no_offset(raw: Any) -> str | timedelta:
 
 
 def answers(
-    auto_offset_reset: str | None, on_no_offset: str | timedelta | None, on_out_of_range: str | None
+    auto_offset_reset: str | None,
+    on_no_committed_offset: str | timedelta | None,
+    on_offset_out_of_range: str | None,
 ) -> tuple[Answer, Answer]:
     """Return what to do without a commit, and with a lost position. Values are checked; None if not set."""
     both = None if auto_offset_reset is None else _of_java(auto_offset_reset)
-    own = (_of_own(on_no_offset), _of_own(on_out_of_range))
+    own = (_of_own(on_no_committed_offset), _of_own(on_offset_out_of_range))
     without, lost = (
         next(answer for answer in (mine, both, default) if answer is not None)
         for mine, default in zip(own, _DEFAULTS.values(), strict=True)
@@ -59,7 +64,7 @@ def contradictions(given: Mapping[str, Any]) -> Iterator[str]:
         if own is not None and _of_own(own) != _of_java(java):
             yield (
                 f"{name} ({own}) contradicts auto_offset_reset ({java}), which answers both questions: "
-                "leave out auto_offset_reset and set on_no_offset and on_out_of_range"
+                "leave out auto_offset_reset and set on_no_committed_offset and on_offset_out_of_range"
             )
 
 

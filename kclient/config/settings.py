@@ -92,9 +92,9 @@ class ConsumerSettings(TypedDict, total=False):
     max_decompressed_batch_bytes: Number
     max_headers_per_record: Number
     buffer_memory_bytes: Number
-    topic_wait_ms: Number
-    on_no_offset: Text | timedelta | None
-    on_out_of_range: Text | None
+    missing_topic_timeout_ms: Number
+    on_no_committed_offset: Text | timedelta | None
+    on_offset_out_of_range: Text | None
     sasl_username: Text | None
     sasl_password: Text | None
     scram_max_iterations: Number

@@ -18,7 +18,7 @@ OTHER_SPELLINGS: dict[str, str] = {
     "socket_send_buffer_bytes": "send_buffer_bytes",
     "socket_receive_buffer_bytes": "receive_buffer_bytes",
     "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
-    "topic_metadata_propagation_max_ms": "topic_wait_ms",
+    "topic_metadata_propagation_max_ms": "missing_topic_timeout_ms",
     "sasl_mechanisms": "sasl_mechanism",
     "ssl_ca_location": "ssl_truststore_location",
     "ssl_ca_pem": "ssl_truststore_certificates",
@@ -48,7 +48,7 @@ OWN_KEYS: frozenset[str] = frozenset(
         "sasl_password",
         "sasl_username",
         "tls_insecure_skip_verify",
-        "topic_wait_ms",
+        "missing_topic_timeout_ms",
     }
 )
 """Those of them that are kclient's own."""

@@ -3,7 +3,7 @@
 after a second              a WARNING that the topic does not exist; the consumer waits for it
 when it is created          a WARNING with the most similar name: brokers with auto.create.topics.enable create every
                             topic that a client requests, also one with a misspelt name, which stays empty
-after `topic_wait_ms`       UnknownTopicError from poll(), and again while the topic is missing
+after `missing_topic_timeout_ms`       UnknownTopicError from poll(), and again while the topic is missing
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class MissingTopics:
     @property
     def _wait_seconds(self) -> float:
         config = self._config
-        return max(config.topic_wait_ms, config.retry_backoff_ms) / 1000
+        return max(config.missing_topic_timeout_ms, config.retry_backoff_ms) / 1000
 
     def _missing(self) -> list[str | TopicPartition]:
         subscription, known = self._subscription, self._cluster.metadata.topics

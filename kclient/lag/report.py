@@ -22,7 +22,7 @@ class PartitionLag:
 
     `committed` is None where nothing is committed. `log_start` and `end` are the first offset and the one after the
     last that can be read: the high watermark, or with read_committed the last stable offset. Both are None where they
-    cannot be had, and `problem` is Kafka's name of the reason: UNKNOWN_TOPIC_OR_PARTITION for a topic that was
+    cannot be had, and `error` is Kafka's name of the reason: UNKNOWN_TOPIC_OR_PARTITION for a topic that was
     deleted, LEADER_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED. `member` holds the partition now.
     """
 
@@ -31,7 +31,7 @@ class PartitionLag:
     log_start: int | None = None
     end: int | None = None
     member: MemberDescription | None = None
-    problem: str | None = None
+    error: str | None = None
 
     @property
     def lag(self) -> int | None:
@@ -53,7 +53,7 @@ class PartitionLag:
             "end": self.end,
             "lag": self.lag,
             "member_id": None if self.member is None else self.member.member_id,
-            "problem": self.problem,
+            "error": self.error,
         }
 
 

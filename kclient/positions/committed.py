@@ -112,15 +112,15 @@ class CommittedLookup:
         self, partitions: Sequence[TopicPartition], versions: Mapping[TopicPartition, int]
     ) -> None:
         """Apply the reset policy, or store one error for all of them."""
-        strategy = self._context.policy.on_no_offset
+        strategy = self._context.policy.on_no_committed_offset
         if strategy is not None:
             for tp in partitions:
                 self._context.positions.request_offset_reset(tp, strategy)
         elif partitions:
             error = NoOffsetError(
-                f"No offset is committed for {format_partitions(partitions)}. on_no_offset is 'error' "
+                f"No offset is committed for {format_partitions(partitions)}. on_no_committed_offset is 'error' "
                 "(auto_offset_reset 'none'), so no place to begin is chosen. "
-                "Seek to one, commit one, or set on_no_offset to 'earliest' or 'latest'.",
+                "Seek to one, commit one, or set on_no_committed_offset to 'earliest' or 'latest'.",
                 partitions=tuple(partitions),
             )
             self._context.errors.store(KIND, error, {tp: versions[tp] for tp in partitions})

@@ -116,7 +116,7 @@ class OutOfRangeLookup:
         """Reset the marked partitions, or look up what their logs hold."""
         context = self._context
         versions = context.positions.take_out_of_range()
-        strategy = context.policy.on_out_of_range
+        strategy = context.policy.on_offset_out_of_range
         if strategy is not None:
             for tp in versions:
                 context.positions.request_offset_reset(tp, strategy, lost=True)
@@ -179,7 +179,7 @@ def offset_out_of_range(
     )
     return OffsetOutOfRangeError(
         f"Offset {position} of {tp} is not in the log{holds}. {cause}. "
-        "Seek to an offset that exists (seek_to_beginning), or set on_out_of_range to 'earliest' or 'latest'.",
+        "Seek to an offset that exists (seek_to_beginning), or set on_offset_out_of_range to 'earliest' or 'latest'.",
         partition=tp,
         position=position,
         partitions=(tp,),

@@ -76,14 +76,16 @@ class ResetPolicy:
     None: raise an error to the user. `config.resets` lists the options that set them.
     """
 
-    on_no_offset: ResetStrategy | None
-    on_out_of_range: ResetStrategy | None
+    on_no_committed_offset: ResetStrategy | None
+    on_offset_out_of_range: ResetStrategy | None
 
 
 def reset_policy(config: Config) -> ResetPolicy:
     """Return the policy of a validated configuration."""
-    without, lost = resets.answers(config.auto_offset_reset, config.on_no_offset, config.on_out_of_range)
-    return ResetPolicy(on_no_offset=_strategy(without), on_out_of_range=_strategy(lost))
+    without, lost = resets.answers(
+        config.auto_offset_reset, config.on_no_committed_offset, config.on_offset_out_of_range
+    )
+    return ResetPolicy(on_no_committed_offset=_strategy(without), on_offset_out_of_range=_strategy(lost))
 
 
 def _strategy(answer: resets.Answer) -> ResetStrategy | None:

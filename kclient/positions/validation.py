@@ -144,7 +144,7 @@ class PositionValidator:
         """Complete, move or reset the positions of AWAIT_VALIDATION partitions by the leaders' responses."""
         truncated: dict[TopicPartition, EpochEnd] = {}
         resets: list[OffsetReset] = []
-        strategy = self._context.policy.on_out_of_range
+        strategy = self._context.policy.on_offset_out_of_range
         for tp, end in ends.items():
             position = self._context.positions.state(tp).position
             if position is None:
@@ -243,7 +243,7 @@ def log_truncated(
     return LogTruncatedError(
         f"The log of {format_partitions(ends)} was cut below what was consumed ({format_names(places)}). An "
         "unclean leader election lost records that were read before. Seek to where to go on (`divergent` "
-        "says where the logs part), or set on_out_of_range to 'earliest' or 'latest'.",
+        "says where the logs part), or set on_offset_out_of_range to 'earliest' or 'latest'.",
         partition=one,
         position=None if one is None else positions[one],
         partitions=tuple(ends),

@@ -164,7 +164,7 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 
 
 @attrs.frozen
-class Behind:
+class SourceLag:
     """The lag of each partition of one source, in offsets, when its batch was planned."""
 
     source: str
@@ -211,14 +211,14 @@ def gone_back(progress: Progress) -> list[TopicPartition]:
     ]
 
 
-def behind(progress: Progress | None) -> list[Behind]:
+def source_lags(progress: Progress | None) -> list[SourceLag]:
     """Return the lag of each Kafka source: the log ends seen last minus the offsets of the batch's end."""
-    found: list[Behind] = []
+    found: list[SourceLag] = []
     for source in _sources(progress):
         latest, done = _offsets(source["latestOffset"]), _offsets(source["endOffset"])
         if latest:
             lags = {tp: max(0, end - done.get(tp, 0)) for tp, end in latest.items()}
-            found.append(Behind(str(source["description"]), lags))
+            found.append(SourceLag(str(source["description"]), lags))
     return found
 
 

@@ -12,13 +12,13 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from kclient.spark.client import DriverClient
 from kclient.spark.group_progress import (
-    Behind,
     GroupCommitter,
     Progress,
-    behind,
+    SourceLag,
     end_offsets,
     gone_back,
     metadata_of,
+    source_lags,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class GroupCommitListener(StreamingQueryListener):
     """Commits the progress of a session's queries to one group; `kclient.spark.track` creates it.
 
-    `behind` holds the lag of each source in the latest progress. Nothing here raises into Spark.
+    `lag` holds the lag of each source in the latest progress. Nothing here raises into Spark.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class GroupCommitListener(StreamingQueryListener):
         query: str | None = None,
         metadata: str | None = None,
     ) -> None:
-        self.behind: list[Behind] = []
+        self.lag: list[SourceLag] = []
         self._spark = spark
         self._client: DriverClient | None = DriverClient(options)
         self._group = group
@@ -93,6 +93,6 @@ class GroupCommitListener(StreamingQueryListener):
         if committer is None:
             committer = GroupCommitter(self._client, self._group, others=True)
             self._committers[str(progress["id"])] = committer
-        self.behind = behind(progress)
+        self.lag = source_lags(progress)
         committer.forget(gone_back(progress))
         return committer.commit(end_offsets(progress), self._metadata or metadata_of(progress))

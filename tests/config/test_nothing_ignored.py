@@ -22,7 +22,7 @@ SETTINGS = {name: default for name, _, default in facts("setting")}
 """The keys of the consumer of Kafka 4.4, each with its default in Java's words."""
 
 DIFFERENT = {
-    "auto.offset.reset": "on_no_offset and on_out_of_range say more",
+    "auto.offset.reset": "on_no_committed_offset and on_offset_out_of_range say more",
     "client.id": "a name that brokers can show",
     "enable.metrics.push": "there is no client telemetry",
     "metric.reporters": "JmxReporter is of the Java virtual machine",

@@ -18,7 +18,7 @@ HOUR = ResetStrategy("by_duration", 3_600_000)
 
 def policy(**keys: Any) -> tuple[ResetStrategy | None, ResetStrategy | None]:
     found = reset_policy(load({**HERE, **keys}))
-    return found.on_no_offset, found.on_out_of_range
+    return found.on_no_committed_offset, found.on_offset_out_of_range
 
 
 def problems(**keys: Any) -> tuple[str, ...]:
@@ -40,10 +40,10 @@ def problems(**keys: Any) -> tuple[str, ...]:
     ],
 )
 @pytest.mark.spec("U-01", "S0-41")
-def test_what_on_no_offset_takes_and_that_it_leaves_lost_positions_alone(
+def test_what_on_no_committed_offset_takes_and_that_it_leaves_lost_positions_alone(
     value: Any, strategy: ResetStrategy | None
 ) -> None:
-    assert policy(on_no_offset=value) == (strategy, None)
+    assert policy(on_no_committed_offset=value) == (strategy, None)
 
 
 @pytest.mark.parametrize(("value", "strategy"), [("earliest", EARLIEST), ("latest", LATEST), ("error", None)])
@@ -51,27 +51,27 @@ def test_what_on_no_offset_takes_and_that_it_leaves_lost_positions_alone(
 def test_what_on_out_of_range_takes_and_that_new_partitions_begin_at_the_end(
     value: Any, strategy: ResetStrategy | None
 ) -> None:
-    assert policy(on_out_of_range=value) == (LATEST, strategy)
+    assert policy(on_offset_out_of_range=value) == (LATEST, strategy)
 
 
 @pytest.mark.spec("U-01")
 def test_each_question_may_have_its_own_answer() -> None:
-    assert policy(on_no_offset="earliest", on_out_of_range="latest") == (EARLIEST, LATEST)
+    assert policy(on_no_committed_offset="earliest", on_offset_out_of_range="latest") == (EARLIEST, LATEST)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("on_no_offset", "none"),
-        ("on_no_offset", "-PT1H"),
-        ("on_no_offset", "P1Y"),
-        ("on_no_offset", ""),
-        ("on_no_offset", timedelta(seconds=-1)),
-        ("on_no_offset", 3_600),
-        ("on_no_offset", "P9999999999999999D"),
-        ("on_out_of_range", timedelta(hours=1)),
-        ("on_out_of_range", "PT1H"),
-        ("on_out_of_range", "none"),
+        ("on_no_committed_offset", "none"),
+        ("on_no_committed_offset", "-PT1H"),
+        ("on_no_committed_offset", "P1Y"),
+        ("on_no_committed_offset", ""),
+        ("on_no_committed_offset", timedelta(seconds=-1)),
+        ("on_no_committed_offset", 3_600),
+        ("on_no_committed_offset", "P9999999999999999D"),
+        ("on_offset_out_of_range", timedelta(hours=1)),
+        ("on_offset_out_of_range", "PT1H"),
+        ("on_offset_out_of_range", "none"),
     ],
 )
 @pytest.mark.spec("U-01", "D-82")
@@ -83,11 +83,11 @@ def test_values_that_cannot_be(name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("java", "own"),
     [
-        ("earliest", {"on_no_offset": "latest"}),
-        ("earliest", {"on_out_of_range": "error"}),
-        ("none", {"on_no_offset": "earliest"}),
-        ("by_duration:PT1H", {"on_no_offset": timedelta(hours=2)}),
-        ("by_duration:PT1H", {"on_out_of_range": "earliest"}),
+        ("earliest", {"on_no_committed_offset": "latest"}),
+        ("earliest", {"on_offset_out_of_range": "error"}),
+        ("none", {"on_no_committed_offset": "earliest"}),
+        ("by_duration:PT1H", {"on_no_committed_offset": timedelta(hours=2)}),
+        ("by_duration:PT1H", {"on_offset_out_of_range": "earliest"}),
     ],
 )
 @pytest.mark.spec("U-01")
@@ -99,24 +99,31 @@ def test_keys_that_contradict_javas_are_refused(java: str, own: dict[str, Any]) 
 
 @pytest.mark.spec("U-01")
 def test_every_contradiction_is_listed() -> None:
-    found = problems(auto_offset_reset="earliest", on_no_offset="latest", on_out_of_range="error")
-    assert [problem.split()[0] for problem in found] == ["on_no_offset", "on_out_of_range"]
+    found = problems(
+        auto_offset_reset="earliest", on_no_committed_offset="latest", on_offset_out_of_range="error"
+    )
+    assert [problem.split()[0] for problem in found] == ["on_no_committed_offset", "on_offset_out_of_range"]
 
 
 @pytest.mark.spec("U-01")
 def test_keys_that_say_the_same_as_javas_are_fine() -> None:
-    assert policy(auto_offset_reset="earliest", on_no_offset="earliest") == (EARLIEST, EARLIEST)
-    assert policy(auto_offset_reset="by_duration:PT60M", on_no_offset=timedelta(hours=1)) == (HOUR, HOUR)
-    assert policy(auto_offset_reset="none", on_no_offset="error", on_out_of_range="error") == (None, None)
+    assert policy(auto_offset_reset="earliest", on_no_committed_offset="earliest") == (EARLIEST, EARLIEST)
+    assert policy(auto_offset_reset="by_duration:PT60M", on_no_committed_offset=timedelta(hours=1)) == (
+        HOUR,
+        HOUR,
+    )
+    assert policy(
+        auto_offset_reset="none", on_no_committed_offset="error", on_offset_out_of_range="error"
+    ) == (None, None)
 
 
 @pytest.mark.spec("U-01", "U-23")
 def test_a_properties_file_may_hold_them_with_dots(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    file.write_text("on.no.offset=P7D\non.out.of.range=latest\n")
+    file.write_text("on.no.committed.offset=P7D\non.offset.out.of.range=latest\n")
     found = reset_policy(load(HERE, properties=file))
-    assert found.on_no_offset == ResetStrategy("by_duration", 7 * 24 * 3_600_000)
-    assert found.on_out_of_range == LATEST
+    assert found.on_no_committed_offset == ResetStrategy("by_duration", 7 * 24 * 3_600_000)
+    assert found.on_offset_out_of_range == LATEST
 
 
 @pytest.mark.parametrize(

@@ -364,7 +364,7 @@ def test_a_missing_topic_is_reported_with_the_nearest_name() -> None:
     """U-07."""
 
     async def scenario(broker: MiniBroker) -> None:
-        async with consumer(broker, "order", topic_wait_ms=100) as c:
+        async with consumer(broker, "order", missing_topic_timeout_ms=100) as c:
             with pytest.raises(UnknownTopicError, match="Did you mean 'orders'") as caught:
                 await c.poll(10)
             assert (caught.value.topic, caught.value.nearest) == ("order", "orders")
@@ -385,7 +385,7 @@ def test_the_nearest_of_thousands_of_names_is_not_searched_for_on_the_loop(
     )
 
     async def scenario(broker: MiniBroker) -> None:
-        async with consumer(broker, "order", topic_wait_ms=100) as c:
+        async with consumer(broker, "order", missing_topic_timeout_ms=100) as c:
             with pytest.raises(UnknownTopicError, match="Did you mean 'orders'"):
                 await c.poll(10)
 
@@ -396,7 +396,7 @@ def test_the_nearest_of_thousands_of_names_is_not_searched_for_on_the_loop(
 
 def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        async with consumer(broker, "order", topic_wait_ms=100) as c:
+        async with consumer(broker, "order", missing_topic_timeout_ms=100) as c:
             session = c._core
             described, release = session.cluster.describe_topics, asyncio.Event()
 
@@ -417,7 +417,7 @@ def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None
 @pytest.mark.spec("U-07")
 def test_a_missing_partition_is_reported_and_the_others_are_read() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        async with consumer(broker, group_id=None, topic_wait_ms=100) as c:
+        async with consumer(broker, group_id=None, missing_topic_timeout_ms=100) as c:
             await c.assign([A0, TopicPartition("a", 7)])
             assert len(await c.poll(10)) == 5
             with pytest.raises(UnknownTopicError, match=r"Partition a-7 does not exist .* from 0 to 0\."):

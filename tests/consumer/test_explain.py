@@ -213,7 +213,10 @@ def test_a_misspelt_topic_that_the_brokers_create_is_reported(caplog: pytest.Log
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.create_topic("flights", 1)
         async with AsyncConsumer(
-            "flihgts", bootstrap_servers=kafka.bootstrap_servers, group_id="g", topic_wait_ms=60_000
+            "flihgts",
+            bootstrap_servers=kafka.bootstrap_servers,
+            group_id="g",
+            missing_topic_timeout_ms=60_000,
         ) as consumer:
             async with asyncio.timeout(10):
                 while not consumer.assignment() or "Did you mean" not in caplog.text:
@@ -239,7 +242,7 @@ def test_a_topic_that_comes_later_is_waited_for_with_a_warning(caplog: pytest.Lo
             "later",
             bootstrap_servers=kafka.bootstrap_servers,
             group_id="g",
-            topic_wait_ms=60_000,
+            missing_topic_timeout_ms=60_000,
             allow_auto_create_topics=False,
             auto_offset_reset="earliest",
             metadata_max_age_ms=100,
@@ -658,7 +661,7 @@ def test_what_an_error_reports_and_a_topic_created_within_a_second_are_not_warne
 
 def test_a_topic_that_stays_missing_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     async def play(kafka: EmbeddedCluster) -> None:
-        settings = {"group_id": "g", "allow_auto_create_topics": False, "topic_wait_ms": 1500}
+        settings = {"group_id": "g", "allow_auto_create_topics": False, "missing_topic_timeout_ms": 1500}
         async with AsyncConsumer("late", bootstrap_servers=kafka.bootstrap_servers, **settings) as consumer:
             with pytest.raises(UnknownTopicError):
                 await consumer.poll(10.0)

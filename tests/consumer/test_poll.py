@@ -126,7 +126,11 @@ def test_a_member_that_logs_and_retries_with_pauses_stays_a_good_member(protocol
 def test_a_topic_that_does_not_exist_holds_up_neither_callbacks_nor_the_automatic_commit() -> None:
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", [f"{n}" for n in range(10)], partition=0)
-        settings = {"enable_auto_commit": True, "auto_commit_interval_ms": 1000, "topic_wait_ms": 1000}
+        settings = {
+            "enable_auto_commit": True,
+            "auto_commit_interval_ms": 1000,
+            "missing_topic_timeout_ms": 1000,
+        }
         erring = await erring_member(place, "t", "no-such-topic", allow_auto_create_topics=False, **settings)
         running = asyncio.create_task(place.on_member(erring.run()))
         await asyncio.sleep(5 * PAUSE)

@@ -58,7 +58,7 @@ def test_keys_that_differ_from_kafkas_are_keys_of_kafka() -> None:
 
 def test_a_file_writes_a_duration_as_the_page_says() -> None:
     here = {"bootstrap_servers": "localhost:9092"}
-    load({**here, "on_no_offset": "PT1H"})
+    load({**here, "on_no_committed_offset": "PT1H"})
     load({**here, "auto_offset_reset": "by_duration:PT1H"})
     with pytest.raises(ConfigError, match="PT1H"):
-        load({**here, "on_no_offset": "an hour"})
+        load({**here, "on_no_committed_offset": "an hour"})

@@ -22,7 +22,7 @@ from tests.waiting import until
 
 OLD_ID, NEW_ID = bytes(range(16)), bytes(range(16, 32))
 EARLIEST: dict[str, Any] = {"auto_offset_reset": "earliest"}
-TOLD: dict[str, Any] = {"on_no_offset": "earliest", "on_out_of_range": "error"}
+TOLD: dict[str, Any] = {"on_no_committed_offset": "earliest", "on_offset_out_of_range": "error"}
 
 
 def on_node_1(version: int = 17) -> FakeCluster:

@@ -133,7 +133,7 @@ async def use(cluster: EmbeddedCluster, number: int, protocol: str) -> list[str]
         group_protocol=protocol,
         request_timeout_ms=800,
         default_api_timeout_ms=800,
-        on_no_offset="earliest",
+        on_no_committed_offset="earliest",
     )
     tp = TopicPartition("orders", 0)
     steps = [

@@ -77,7 +77,9 @@ def test_a_policy_for_lost_positions_jumps_and_says_how_far(
 ) -> None:
     tp = filled(kafka1, fresh_name, 90)
     delete_before(kafka1, fresh_name, 50)
-    with consumer_class(bootstrap_servers=kafka1.bootstrap_servers, on_out_of_range=policy) as consumer:
+    with consumer_class(
+        bootstrap_servers=kafka1.bootstrap_servers, on_offset_out_of_range=policy
+    ) as consumer:
         consumer.assign([tp])
         consumer.seek(tp, 10)
         if policy == "earliest":
@@ -98,7 +100,9 @@ def test_an_offset_beyond_the_end_of_its_epoch_is_a_truncated_log(
 ) -> None:
     """What a consumer sees that was away during an unclean election: its epoch ends below where it was."""
     tp = filled(kafka1, fresh_name, 10)
-    with consumer_class(bootstrap_servers=kafka1.bootstrap_servers, on_out_of_range=policy) as consumer:
+    with consumer_class(
+        bootstrap_servers=kafka1.bootstrap_servers, on_offset_out_of_range=policy
+    ) as consumer:
         consumer.assign([tp])
         consumer.seek(tp, 0)
         assert len(read(consumer, 10)) == 10
@@ -120,7 +124,9 @@ def test_an_epoch_that_the_leader_has_never_had_is_a_lost_position(
     kafka1: KafkaCluster, consumer_class: Any, fresh_name: str, policy: str
 ) -> None:
     tp = filled(kafka1, fresh_name, 10)
-    with consumer_class(bootstrap_servers=kafka1.bootstrap_servers, on_out_of_range=policy) as consumer:
+    with consumer_class(
+        bootstrap_servers=kafka1.bootstrap_servers, on_offset_out_of_range=policy
+    ) as consumer:
         consumer.assign([tp])
         consumer.seek(tp, OffsetAndMetadata(5, leader_epoch=99))
         if policy == "error":

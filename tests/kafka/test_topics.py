@@ -86,7 +86,7 @@ def test_a_topic_that_is_recreated_is_read_on(
     kafka = request.getfixturevalue(cluster)
     kafka.create_topic(fresh_name)
     produce_numbers(kafka, fresh_name, range(10), 1)
-    with consumer_class(fresh_name, **keys(kafka, fresh_name, topic_wait_ms=30_000)) as consumer:
+    with consumer_class(fresh_name, **keys(kafka, fresh_name, missing_topic_timeout_ms=30_000)) as consumer:
         assert values(read(consumer, 10)) == list(range(10))
         delete_topic(kafka, fresh_name)
         poll_for(consumer, 1.0)
@@ -102,7 +102,7 @@ def test_a_topic_that_is_missing_is_reported_with_the_nearest_name(
 ) -> None:
     kafka1.create_topic(fresh_name)
     wrong = fresh_name[:-1] + "_"
-    settings = keys(kafka1, fresh_name, topic_wait_ms=500, allow_auto_create_topics=False)
+    settings = keys(kafka1, fresh_name, missing_topic_timeout_ms=500, allow_auto_create_topics=False)
     with consumer_class(wrong, **settings) as consumer:
         with pytest.raises(UnknownTopicError) as caught:
             read(consumer, 1, seconds=10)

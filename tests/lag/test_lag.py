@@ -60,7 +60,7 @@ def test_ten_partitions_and_their_lags() -> None:
             for one in report.partitions
         }
         assert found == CASES
-        assert all(one.problem is None and one.member is None for one in report.partitions)
+        assert all(one.error is None and one.member is None for one in report.partitions)
         assert report.total == 21
 
 
@@ -108,7 +108,7 @@ def test_a_deleted_topic_is_listed_without_an_end() -> None:
         delete_but_keep_offsets(cluster, "gone", "g")
         report = measured(cluster, "g")
         assert rows(report) == {kept: (0, 0, 0), gone: (7, None, None)}
-        assert [one.problem for one in report.partitions] == ["UNKNOWN_TOPIC_OR_PARTITION", None]
+        assert [one.error for one in report.partitions] == ["UNKNOWN_TOPIC_OR_PARTITION", None]
         assert "gone" not in cluster.state.topics  # and looking has not made it again
         assert rows(measured(cluster, "g", topics=["gone"])) == {gone: (7, None, None)}
 
@@ -125,7 +125,7 @@ def test_partitions_without_a_leader_are_reported_without_waiting() -> None:
         cluster.kill(cluster.leader_of("t", 0))
         report = measured(cluster, "g")
         assert rows(report) == {away: (0, None, None), there: (0, 1, 1)}
-        assert report.partitions[0].problem == "LEADER_NOT_AVAILABLE"
+        assert report.partitions[0].error == "LEADER_NOT_AVAILABLE"
         assert report.total == 1
 
 

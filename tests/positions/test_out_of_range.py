@@ -105,7 +105,7 @@ def test_all_lost_positions_of_one_answer_are_reset() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with updater(cluster, on_out_of_range="earliest") as (positions, _):
+        async with updater(cluster, on_offset_out_of_range="earliest") as (positions, _):
             positions.assign([P0, P1])
             for tp in (P0, P1):
                 positions.seek(tp, OffsetAndMetadata(100), ON_1)
@@ -116,7 +116,7 @@ def test_all_lost_positions_of_one_answer_are_reset() -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize("key", ["auto_offset_reset", "on_out_of_range"])
+@pytest.mark.parametrize("key", ["auto_offset_reset", "on_offset_out_of_range"])
 @pytest.mark.parametrize(("policy", "position", "skipped"), [("earliest", 500, 400), ("latest", 900, 800)])
 @pytest.mark.spec("U-01", "S2-31", "D-26", "S0-63")
 def test_a_lost_position_follows_a_policy_that_was_set_and_says_what_was_skipped(
@@ -151,7 +151,7 @@ def test_lost_positions_of_one_answer_are_one_line_and_an_event_each(
         cluster = led_by_1(100)
         cluster.answer(LIST, lists(150))
         many = [TopicPartition("orders", n) for n in range(100)]
-        async with updater(cluster, jumps=jumps, on_out_of_range="earliest") as (positions, _):
+        async with updater(cluster, jumps=jumps, on_offset_out_of_range="earliest") as (positions, _):
             positions.assign(many)
             for tp in many:
                 positions.seek(tp, OffsetAndMetadata(tp.partition * 10), ON_1)
@@ -167,13 +167,13 @@ def test_lost_positions_of_one_answer_are_one_line_and_an_event_each(
 
 
 @pytest.mark.spec("U-01", "S2-31")
-def test_only_a_commit_that_is_missing_follows_on_no_offset() -> None:
+def test_only_a_commit_that_is_missing_follows_on_no_committed_offset() -> None:
     """Nothing committed begins at the beginning; a lost position is told all the same."""
 
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
-        async with updater(cluster, P0, on_no_offset="earliest") as (positions, one):
+        async with updater(cluster, P0, on_no_committed_offset="earliest") as (positions, one):
             assert positions.position(P0) == FetchPosition(500, None, ON_1)
             positions.seek(P0, OffsetAndMetadata(100), ON_1)
             positions.mark_out_of_range(P0)

@@ -38,7 +38,7 @@ def test_a_position_in_a_topic_that_is_gone_is_lost_whichever_broker_leads_the_n
 ) -> None:
     async def scenario() -> None:
         cluster = of_topic(FIRST)
-        async with updater(cluster, jumps=jumps, on_out_of_range="earliest") as (positions, _):
+        async with updater(cluster, jumps=jumps, on_offset_out_of_range="earliest") as (positions, _):
             positions.assign([P0])
             positions.seek(P0, READ_UP_TO, LeaderAndEpoch(1, 5))
             await settle()
@@ -94,7 +94,7 @@ def test_a_topic_that_is_recreated_twice_between_two_polls_is_reported_as_it_is_
 def test_a_jump_is_reported_though_the_topic_is_recreated_while_its_end_is_looked_up() -> None:
     async def scenario() -> None:
         cluster = of_topic(FIRST)
-        async with updater(cluster, jumps=jumps, on_out_of_range="earliest") as (positions, _):
+        async with updater(cluster, jumps=jumps, on_offset_out_of_range="earliest") as (positions, _):
             positions.assign([P0])
             positions.seek(P0, READ_UP_TO, LeaderAndEpoch(1, 5))
             await settle()

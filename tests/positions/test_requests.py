@@ -426,7 +426,7 @@ def test_a_broker_without_transactions_cannot_be_read_committed_and_says_so() ->
 @pytest.mark.parametrize("policy", ["earliest", "latest"])
 def test_a_position_that_retention_took_is_one_look_up_a_count_and_then_records(policy: str) -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
-        async with consumer_of(cluster, auto_offset_reset=None, on_out_of_range=policy) as consumer:
+        async with consumer_of(cluster, auto_offset_reset=None, on_offset_out_of_range=policy) as consumer:
             await consumer.assign([T0])
             consumer.seek(T0, 2)
             cluster.delete_records("t", 0, 7)

@@ -11,8 +11,8 @@ from tests.positions.fake_cluster import config
 @pytest.mark.spec("U-01", "E1")
 def test_unset_means_latest_without_a_commit_and_an_error_for_a_lost_position() -> None:
     policy = reset_policy(config())
-    assert policy.on_no_offset == LATEST
-    assert policy.on_out_of_range is None
+    assert policy.on_no_committed_offset == LATEST
+    assert policy.on_offset_out_of_range is None
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_unset_means_latest_without_a_commit_and_an_error_for_a_lost_position() 
 @pytest.mark.spec("S0-41", "U-01")
 def test_a_value_governs_both_questions(value: str, strategy: ResetStrategy | None) -> None:
     policy = reset_policy(config(auto_offset_reset=value))
-    assert policy.on_no_offset == strategy
-    assert policy.on_out_of_range == strategy
+    assert policy.on_no_committed_offset == strategy
+    assert policy.on_offset_out_of_range == strategy
 
 
 @pytest.mark.spec("S0-41", "S0-44", "B.8")

@@ -243,7 +243,7 @@ def test_all_truncations_of_an_answer_are_one_error() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(2, 90))
-        async with updater(cluster, on_out_of_range="error") as (positions, one):
+        async with updater(cluster, on_offset_out_of_range="error") as (positions, one):
             positions.assign([P0, P1, P2])
             for tp, offset in ((P0, 100), (P1, 110), (P2, 90)):
                 positions.seek(tp, OffsetAndMetadata(offset - 1), ON_1)

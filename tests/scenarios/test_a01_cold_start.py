@@ -129,7 +129,9 @@ def test_latest_reads_what_is_written_from_now_on() -> None:
 
 
 @pytest.mark.spec("S0-07", "U-01")
-@pytest.mark.parametrize("keys", [{"auto_offset_reset": "none"}, {"on_no_offset": "error"}], ids=str)
+@pytest.mark.parametrize(
+    "keys", [{"auto_offset_reset": "none"}, {"on_no_committed_offset": "error"}], ids=str
+)
 def test_none_raises_one_error_that_names_both_and_a_seek_ends_it(keys: dict[str, str]) -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         async with consumer_of(cluster, "t", group_id="g", **{"auto_offset_reset": None, **keys}) as consumer:

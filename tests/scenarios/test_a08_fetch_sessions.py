@@ -200,7 +200,9 @@ def test_a08_fetch_sessions_follow_a_topic_that_is_recreated(policy: str) -> Non
         (session,) = sessions_of(cluster.state.brokers[1]).open.values()
         assert {topic_id for topic_id, _ in session.partitions} == {new_id} != {old_id}
 
-    fetching(scenario, auto_offset_reset=None, on_no_offset="earliest", on_out_of_range=policy)
+    fetching(
+        scenario, auto_offset_reset=None, on_no_committed_offset="earliest", on_offset_out_of_range=policy
+    )
 
 
 @pytest.mark.spec("I-14", "D-25", "B.5.5")
@@ -218,7 +220,9 @@ def test_a08_fetch_sessions_without_a_policy_report_the_new_topic_until_the_user
             consumer.seek(tp, 0)
         assert [(r.offset, r.value) for r in await read(consumer, 50)] == [(n, b"anew") for n in range(50)]
 
-    fetching(scenario, auto_offset_reset=None, on_no_offset="earliest", on_out_of_range="error")
+    fetching(
+        scenario, auto_offset_reset=None, on_no_committed_offset="earliest", on_offset_out_of_range="error"
+    )
 
 
 async def poll_until_error(consumer: AsyncConsumer, tp: TopicPartition) -> None:

@@ -150,7 +150,7 @@ def test_a17_lag_of_a_group(kind: str, capsys: pytest.CaptureFixture[str]) -> No
             rows(on_the_command_line(cluster, capsys, "--isolation-level", "read_committed"))
             == STABLE_RECORDS
         )
-        assert [row["problem"] for row in told["partitions"]] == [
+        assert [row["error"] for row in told["partitions"]] == [
             "UNKNOWN_TOPIC_OR_PARTITION",
             None,
             None,

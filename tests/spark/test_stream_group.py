@@ -19,7 +19,7 @@ from kclient.group.offset_commit import OffsetCommitter
 from kclient.lag.calls import lag
 from kclient.spark import group_progress, track
 from kclient.spark.client import DriverClient
-from kclient.spark.group_progress import GroupCommitter, behind, end_offsets
+from kclient.spark.group_progress import GroupCommitter, end_offsets, source_lags
 from kclient.spark.listener import GroupCommitListener
 from kclient.spark.options import SourceOptions
 from kclient.types import TopicPartition
@@ -199,7 +199,7 @@ def test_the_listener_commits_the_last_batch_too(kafka: EmbeddedCluster) -> None
     tracker = tracker_of(kafka)
     hear(tracker, batch=0, start=(0, 0), end=(10, 5), latest=(30, 20))
     assert kafka.committed("g") == {T0: 10, T1: 5}
-    (source,) = tracker.behind
+    (source,) = tracker.lag
     assert (source.min, source.max, source.avg, source.total) == (15, 20, 17.5, 35)
     hear(tracker, batch=1, start=(10, 5), end=(30, 20))
     report = lag("g", bootstrap_servers=kafka.bootstrap_servers)
@@ -347,12 +347,12 @@ def test_tracking_needs_a_group(kafka: EmbeddedCluster) -> None:
 
 @pytest.mark.spec("SP-37")
 def test_progress_that_reports_nothing() -> None:
-    assert behind(None) == []
+    assert source_lags(None) == []
     assert end_offsets(None) == {}
     nothing = {
         "sources": [{"description": "d", "startOffset": None, "endOffset": None, "latestOffset": None}]
     }
-    assert behind(nothing) == []
+    assert source_lags(nothing) == []
     assert end_offsets(nothing) == {}
     as_objects = {
         "sources": [
@@ -364,7 +364,7 @@ def test_progress_that_reports_nothing() -> None:
             }
         ]
     }
-    assert [source.total for source in behind(as_objects)] == [5]
+    assert [source.total for source in source_lags(as_objects)] == [5]
     assert end_offsets(as_objects) == {T0: 4}
 
 
@@ -372,7 +372,7 @@ def test_progress_as_older_sparks_report_it() -> None:
     source = {"description": "d", "startOffset": "None", "endOffset": "{'t': {'0': 4}}"}
     told = {"sources": [{**source, "latestOffset": "{'t': {'0': 9}}"}]}
     assert end_offsets(told) == {T0: 4}
-    assert [source.total for source in behind(told)] == [5]
+    assert [source.total for source in source_lags(told)] == [5]
 
 
 def test_a_committer_counts_what_fails(kafka: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,7 +210,7 @@ def test_the_example_of_the_page_leaves_no_lag(
         TopicPartition("orders", 0): 50,
         TopicPartition("orders", 1): 30,
     }
-    assert [source.total for source in names["tracker"].behind] == [0]
+    assert [source.total for source in names["tracker"].lag] == [0]
 
 
 @pytest.mark.spec("ST-12", "SP-22")
