@@ -22,7 +22,7 @@ import confluent_kafka
 from kclient import Consumer
 from kclient.embedded import EmbeddedCluster
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 
 TURNS = 20
 PARTITIONS = 6
@@ -123,7 +123,7 @@ def count_bytes(servers: str) -> int:
     """Fetch partition after partition on one connection, moving by whole answers."""
     host, port = servers.split(":")
     total = 0
-    with Asker(host, int(port)) as asker:
+    with RawClient(host, int(port)) as raw_client:
         for number in range(PARTITIONS):
             offset, end = 0, 1
             while offset < end:
@@ -131,7 +131,7 @@ def count_bytes(servers: str) -> int:
                 request = FetchRequest(
                     max_wait_ms=0, max_bytes=FETCH_BYTES, topics=[FetchTopic(topic="load", partitions=[part])]
                 )
-                (row,) = asker.ask(request, 11).responses[0].partitions
+                (row,) = raw_client.ask(request, 11).responses[0].partitions
                 end, data = row.high_watermark, memoryview(row.records)
                 total += len(data)
                 offset = next_offset(data)

@@ -15,7 +15,7 @@ from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.protocol import decode, to_json
 from localkafka import KafkaCluster
 from localkafka.releases import RELEASES
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 
 FOLDER = Path(__file__).parents[1] / "tests" / "embedded" / "data" / "api_versions"
 CORRELATION_ID_BYTES = 4
@@ -27,9 +27,9 @@ def record(version: str) -> dict[str, Any]:
     """Start one release and ask it: `version` is that of the answer, `response` the answer as JSON."""
     with KafkaCluster(version) as kafka:
         for newest in range(ApiVersionsRequest.VERSIONS[1], -1, -1):
-            with Asker(*kafka.address(1)) as asker:
-                asker.send(REQUEST, newest)
-                body = asker.read_frame()[CORRELATION_ID_BYTES:]
+            with RawClient(*kafka.address(1)) as raw_client:
+                raw_client.send(REQUEST, newest)
+                body = raw_client.read_frame()[CORRELATION_ID_BYTES:]
             if not body.startswith(UNSUPPORTED_VERSION):  # which is answered in version 0
                 answer = decode("ApiVersionsResponse", newest, body)
                 return {"kafka": version, "version": newest, "response": to_json(answer, newest)}

@@ -14,7 +14,7 @@ from kclient.protocol.errors import NONE
 from kclient.protocol.registry import MESSAGES
 from tests.brokers.conftest import Broker
 from tests.brokers.writing import numbered, produce
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 from tests.kafka.blocking_consumers import read
 from tests.kafka.wire_tap import Tap
 
@@ -50,8 +50,8 @@ APIS = ("Fetch", "ListOffsets", "Metadata", "OffsetFetch", "OffsetForLeaderEpoch
 
 def told(broker: Broker) -> dict[int, tuple[int, int]]:
     """API key → versions, from the broker itself."""
-    with Asker(*broker.kafka.address(1)) as asker:
-        answer = asker.ask(ApiVersionsRequest(), 0)
+    with RawClient(*broker.kafka.address(1)) as raw_client:
+        answer = raw_client.ask(ApiVersionsRequest(), 0)
     return {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
 
 

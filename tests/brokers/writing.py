@@ -12,7 +12,7 @@ from kclient.generated.produce_request import PartitionProduceData, ProduceReque
 from kclient.protocol.errors import NONE
 from kclient.records.writer import NewRecord, build_batch
 from tests.brokers.conftest import Broker
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 
 SECONDS = 30
 PRODUCE_OF_MAGIC = {0: 1, 1: 2, 2: 3}
@@ -66,7 +66,7 @@ def append_bytes(broker: Broker, topic: str, data: bytes, version: int) -> int:
         acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=rows)]
     )
     host, port = broker.kafka.address(1)
-    with Asker(host, port) as asker:
-        [row] = asker.ask(request, version).responses[0].partition_responses
+    with RawClient(host, port) as raw_client:
+        [row] = raw_client.ask(request, version).responses[0].partition_responses
     assert row.error_code == NONE, row
     return int(row.base_offset)

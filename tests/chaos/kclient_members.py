@@ -7,7 +7,7 @@ from typing import Any
 
 from kclient import AsyncConsumer, Consumer, OffsetAndMetadata, TopicPartition
 from kclient.errors import KclientError
-from tests.chaos.member_journal import Diary, Row
+from tests.chaos.member_journal import MemberJournal, Row
 from tests.chaos.member_settings import POLL_SECONDS, Commits, Order
 
 COMMIT_SECONDS = 10.0
@@ -16,7 +16,7 @@ COMMIT_SECONDS = 10.0
 class Member:
     """A listener that commits what was read before partitions go."""
 
-    def __init__(self, order: Order, diary: Diary) -> None:
+    def __init__(self, order: Order, diary: MemberJournal) -> None:
         self._order = order
         self.diary = diary
         self.consumer: Any = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.chaos.member_journal import Diary
+from tests.chaos.member_journal import MemberJournal
 from tests.chaos.member_settings import POLL_SECONDS, Order
 
 BATCH = 200
@@ -15,7 +15,7 @@ BATCH = 200
 class TheirMember:
     """It always commits synchronously: when a coordinator moves, librdkafka sends asynchronous commits in any order."""
 
-    def __init__(self, order: Order, diary: Diary) -> None:
+    def __init__(self, order: Order, diary: MemberJournal) -> None:
         self._order = order
         self.diary = diary
 

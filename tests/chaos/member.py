@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 
 from tests.chaos.journal import Journal
-from tests.chaos.member_journal import Diary
+from tests.chaos.member_journal import MemberJournal
 from tests.chaos.member_settings import Order
 
 
@@ -28,7 +28,7 @@ def main(text: str) -> None:
     order = Order.from_json(text)
     signal.signal(signal.SIGTERM, lambda *_: setattr(order, "stopping", True))
     journal = Journal(Path(order.journal))
-    diaries = [Diary(journal, name) for name in order.names]
+    diaries = [MemberJournal(journal, name) for name in order.names]
     for diary in diaries:
         diary.tell("began")
     if order.kind == "async":
@@ -37,7 +37,7 @@ def main(text: str) -> None:
         run_threads(order, diaries)
 
 
-async def run_async(order: Order, diaries: list[Diary]) -> None:
+async def run_async(order: Order, diaries: list[MemberJournal]) -> None:
     """All on one loop."""
     from tests.chaos.kclient_members import AsyncMember
 
@@ -46,7 +46,7 @@ async def run_async(order: Order, diaries: list[Diary]) -> None:
             tasks.create_task(AsyncMember(order, diary).run())
 
 
-def run_threads(order: Order, diaries: list[Diary]) -> None:
+def run_threads(order: Order, diaries: list[MemberJournal]) -> None:
     """Each on a thread of its own; this one is left to signals."""
     if order.kind == "sync":
         from tests.chaos.kclient_members import SyncMember as Kind

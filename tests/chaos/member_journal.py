@@ -10,7 +10,7 @@ from tests.chaos.journal import Journal
 Row = tuple[int, int, str]  # partition, offset, value
 
 
-class Diary:
+class MemberJournal:
     """A member's lines. `inside` is the call of the member that runs at the moment, "" between calls."""
 
     def __init__(self, journal: Journal, name: str) -> None:

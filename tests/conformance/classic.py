@@ -11,7 +11,7 @@ from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequ
 from kclient.generated.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.protocol import errors
-from tests.conformance.asker import SECONDS
+from tests.conformance.raw_client import SECONDS
 from tests.conformance.target import Target, eventually
 
 
@@ -48,7 +48,7 @@ class Member:
         self.protocols, self.protocol_type = protocols, protocol_type
         self.session_timeout_ms, self.rebalance_timeout_ms = session_timeout_ms, rebalance_timeout_ms
         self.versions = versions or {}
-        self.asker = target.connect()
+        self.raw_client = target.connect()
         self.member_id, self.generation = "", -1
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class Member:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.asker.__exit__()
+        self.raw_client.__exit__()
 
     def version(self, api: str) -> int:
         """The version that this member speaks."""
@@ -84,11 +84,11 @@ class Member:
 
     def send_join(self, **changes: Any) -> None:
         """Ask to join and leave the answer for `joined`, which may be long in coming."""
-        self.asker.send(self.join_request(**changes), self.version("JoinGroup"))
+        self.raw_client.send(self.join_request(**changes), self.version("JoinGroup"))
 
     def joined(self, timeout: float = SECONDS) -> Any:
         """The answer to `send_join`; where it went well, its member id and generation are this member's from now on."""
-        answer = self.asker.receive(timeout)
+        answer = self.raw_client.receive(timeout)
         if answer.error_code == errors.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
         if answer.error_code == errors.NONE:
@@ -141,11 +141,11 @@ class Member:
 
     def send_sync(self, plan: dict[str, bytes] | None = None, **changes: Any) -> None:
         """Ask for the assignment; `synced` tells it."""
-        self.asker.send(self.sync_request(plan, **changes), self.version("SyncGroup"))
+        self.raw_client.send(self.sync_request(plan, **changes), self.version("SyncGroup"))
 
     def synced(self, timeout: float = SECONDS) -> Any:
         """The answer to `send_sync`."""
-        return self.asker.receive(timeout)
+        return self.raw_client.receive(timeout)
 
     def sync(self, plan: dict[str, bytes] | None = None, **changes: Any) -> Any:
         """One SyncGroup and its answer."""
@@ -170,7 +170,9 @@ class Member:
             "group_instance_id": self.instance_id,
         }
         return int(
-            self.asker.ask(HeartbeatRequest(**{**fields, **changes}), self.version("Heartbeat")).error_code
+            self.raw_client.ask(
+                HeartbeatRequest(**{**fields, **changes}), self.version("Heartbeat")
+            ).error_code
         )
 
     def leave(self) -> Any:
@@ -181,7 +183,7 @@ class Member:
         else:
             leaving = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
             request = LeaveGroupRequest(group_id=self.group, members=[leaving])
-        return self.asker.ask(request, version)
+        return self.raw_client.ask(request, version)
 
 
 def pair(target: Target, group: str, **settings: Any) -> tuple[Member, Member]:

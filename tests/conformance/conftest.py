@@ -20,7 +20,7 @@ from kclient.embedded.releases import Release
 from kclient.protocol.registry import MESSAGES
 from localkafka import KafkaCluster
 from localkafka.fetch import chosen
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 from tests.conformance.target import SETTINGS, SETTINGS_OF_4, SETTINGS_OF_REAL_ONES, Target, fresh, offered
 from tests.kafka.fixtures import start
 
@@ -128,7 +128,7 @@ def target(request: pytest.FixtureRequest, _targets: Callable[[str], Target]) ->
 
 
 @pytest.fixture
-def asker(target: Target) -> Iterator[Asker]:
+def raw_client(target: Target) -> Iterator[RawClient]:
     """A connection of the test's own."""
     with target.connect() as connection:
         yield connection

@@ -25,7 +25,7 @@ from kclient.protocol import errors
 from kclient.protocol.message import Message
 from kclient.protocol.registry import MESSAGES
 from kclient.records.writer import NewRecord, build_batch
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 
 # What every target is started with, besides quick rebalances: limits that a test can reach. The tests write records of
 # 2020; with the default retention, the round that brokers make every five minutes would delete them amid a test.
@@ -84,7 +84,7 @@ class Target:
         self.host, self.port = host, int(port)
         self.embedded = embedded
         self._restart = restart
-        self._asker: Asker | None = None
+        self._asker: RawClient | None = None
         self._spare: list[str] = []
 
     def since(self, release: str) -> bool:
@@ -97,9 +97,9 @@ class Target:
 
     # --- asking
 
-    def connect(self, client_id: str | None = "asker") -> Asker:
+    def connect(self, client_id: str | None = "asker") -> RawClient:
         """A new connection."""
-        return Asker(self.host, self.port, client_id)
+        return RawClient(self.host, self.port, client_id)
 
     def ask(self, request: Message, version: int | None = None) -> Any:
         """One question and its answer on a connection of the target's own, in the newest version unless given."""

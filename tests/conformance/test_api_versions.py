@@ -10,7 +10,7 @@ from kclient.embedded.releases import versions_of
 from kclient.generated.api_versions_request import ApiVersionsRequest
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.protocol import decode, errors
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 from tests.conformance.target import Target
 
 REQUEST = ApiVersionsRequest(client_software_name="conformance", client_software_version="1.0")
@@ -31,15 +31,17 @@ def test_the_served_apis_are_advertised_in_every_version(target: Target, version
 
 
 @pytest.mark.spec("B.4.4")
-def test_a_version_too_new_is_answered_in_version_0_with_the_range(target: Target, asker: Asker) -> None:
-    asker.send_raw(struct.pack(">hhi", API_VERSIONS, 99, 7) + b"\x00\x01x\x00" + b"\x02x\x021\x00")
-    frame = asker.read_frame()
+def test_a_version_too_new_is_answered_in_version_0_with_the_range(
+    target: Target, raw_client: RawClient
+) -> None:
+    raw_client.send_raw(struct.pack(">hhi", API_VERSIONS, 99, 7) + b"\x00\x01x\x00" + b"\x02x\x021\x00")
+    frame = raw_client.read_frame()
     assert frame[:4] == struct.pack(">i", 7)
     answer = decode("ApiVersionsResponse", 0, frame[4:])
     assert answer.error_code == errors.UNSUPPORTED_VERSION
     [row] = answer.api_keys
     assert (row.api_key, row.min_version, row.max_version) == (API_VERSIONS, 0, target.newest("ApiVersions"))
-    assert asker.ask(REQUEST, 0).error_code == errors.NONE  # the connection goes on
+    assert raw_client.ask(REQUEST, 0).error_code == errors.NONE  # the connection goes on
 
 
 @pytest.mark.api("ApiVersions", 3)
@@ -69,33 +71,33 @@ def test_a_strange_name_of_the_software_is_refused(
     ],
 )
 def test_a_client_that_takes_the_node_for_another_is_notified(
-    target: Target, asker: Asker, cluster: str | None, node: int, code: int
+    target: Target, raw_client: RawClient, cluster: str | None, node: int, code: int
 ) -> None:
     """KIP-1242. The connection goes on, so that older versions of the request still have their answer."""
     here = target.ask(MetadataRequest(topics=[])).cluster_id
     request = ApiVersionsRequest("conformance", "1.0", here if cluster == "this" else cluster, node)
-    answer = asker.ask(request, 5)
+    answer = raw_client.ask(request, 5)
     assert (answer.error_code, bool(answer.api_keys)) == (code, code == errors.NONE)
-    assert asker.ask(request, 4).error_code == errors.NONE
+    assert raw_client.ask(request, 4).error_code == errors.NONE
 
 
-def test_an_unknown_version_of_another_api_ends_the_connection(asker: Asker) -> None:
-    asker.send_raw(struct.pack(">hhi", 3, 99, 1) + b"\x00\x01x" + b"\x00\x00\x00\x00")
-    assert asker.closed()
+def test_an_unknown_version_of_another_api_ends_the_connection(raw_client: RawClient) -> None:
+    raw_client.send_raw(struct.pack(">hhi", 3, 99, 1) + b"\x00\x01x" + b"\x00\x00\x00\x00")
+    assert raw_client.closed()
 
 
-def test_an_unknown_api_ends_the_connection(asker: Asker) -> None:
-    asker.send_raw(struct.pack(">hhi", 999, 0, 1) + b"\x00\x01x")
-    assert asker.closed()
+def test_an_unknown_api_ends_the_connection(raw_client: RawClient) -> None:
+    raw_client.send_raw(struct.pack(">hhi", 999, 0, 1) + b"\x00\x01x")
+    assert raw_client.closed()
 
 
-def test_a_body_that_is_cut_off_ends_the_connection(asker: Asker) -> None:
-    asker.send_raw(struct.pack(">hhi", 3, 1, 1) + b"\x00\x01x" + b"\x00\x00\x00\x07")
-    assert asker.closed()
+def test_a_body_that_is_cut_off_ends_the_connection(raw_client: RawClient) -> None:
+    raw_client.send_raw(struct.pack(">hhi", 3, 1, 1) + b"\x00\x01x" + b"\x00\x00\x00\x07")
+    assert raw_client.closed()
 
 
 @pytest.mark.api("Metadata", 1, few=True)
-def test_bytes_after_a_request_are_overlooked(asker: Asker, version: int) -> None:
-    asker.send(MetadataRequest(topics=[]), version, behind=b"\0\0\0")
-    assert len(asker.receive().brokers) == 1
-    assert asker.ask(REQUEST, 0).error_code == errors.NONE
+def test_bytes_after_a_request_are_overlooked(raw_client: RawClient, version: int) -> None:
+    raw_client.send(MetadataRequest(topics=[]), version, behind=b"\0\0\0")
+    assert len(raw_client.receive().brokers) == 1
+    assert raw_client.ask(REQUEST, 0).error_code == errors.NONE

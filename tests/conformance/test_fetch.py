@@ -104,11 +104,11 @@ def test_without_min_bytes_nothing_waits(target: Target, topic: str, version: in
 
 
 def test_records_end_the_wait(target: Target, topic: str, version: int) -> None:
-    with target.connect() as asker:
-        asker.send(fetch_request(target, version, {topic: 0}, max_wait_ms=10_000, min_bytes=1), version)
-        assert asker.silent(0.05)
+    with target.connect() as raw_client:
+        raw_client.send(fetch_request(target, version, {topic: 0}, max_wait_ms=10_000, min_bytes=1), version)
+        assert raw_client.silent(0.05)
         target.produce(topic, b"0")
-        [row] = asker.receive(timeout=5).responses[0].partitions
+        [row] = raw_client.receive(timeout=5).responses[0].partitions
         assert base_offsets(row) == [0]
 
 

@@ -91,7 +91,7 @@ def test_each_state_has_its_name(target: Target, group: str) -> None:
         leader.sync({leader.member_id: b""})
         eventually(lambda: state(target, group), lambda name: name == "Stable")
         leader.send_join()
-        assert leader.asker.silent(0.05)
+        assert leader.raw_client.silent(0.05)
         assert state(target, group) == "PreparingRebalance"
         assert follower.ask_to_join().error_code == errors.NONE
         assert leader.joined().error_code == errors.NONE

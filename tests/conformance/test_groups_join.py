@@ -135,7 +135,7 @@ def test_a_group_takes_no_more_than_its_maximum(target: Target, group: str) -> N
     with Member(target, group) as last:
         assert last.ask_to_join().error_code == errors.GROUP_MAX_SIZE_REACHED
     for member in members:
-        member.asker.__exit__()
+        member.raw_client.__exit__()
 
 
 @pytest.mark.spec("S4-33", "S4-34", "S4-36", "S4-37", "S4-53")
@@ -148,7 +148,7 @@ def test_a_second_member_waits_until_the_first_rejoined(target: Target, group: s
     ):
         first.settle()
         second.queue(first)
-        assert second.asker.silent(0.05)
+        assert second.raw_client.silent(0.05)
         first.send_join()
         answer, other = first.joined(), second.joined()
         assert (answer.generation_id, answer.leader) == (2, first.member_id)
@@ -202,7 +202,7 @@ def test_a_follower_with_other_metadata_starts_a_new_round(target: Target, group
     with leader, follower:
         follower.protocols = (("range", OTHER),)
         follower.send_join()
-        assert follower.asker.silent(0.1)
+        assert follower.raw_client.silent(0.1)
         assert leader.heartbeat() == errors.REBALANCE_IN_PROGRESS
         answer = leader.ask_to_join()
         assert answer.generation_id == follower.joined().generation_id == 3
@@ -226,7 +226,7 @@ def test_joining_changed_in_completing_rebalance_starts_over(target: Target, gro
     with leader, follower:
         follower.protocols = (("range", OTHER),)
         follower.send_join()
-        assert follower.asker.silent(0.1)
+        assert follower.raw_client.silent(0.1)
         assert leader.ask_to_join().generation_id == 3
         assert follower.joined().generation_id == 3
 
@@ -240,7 +240,7 @@ def test_the_protocol_is_the_one_with_most_votes_of_those_all_support(target: Ta
         first.join()
         second.queue(first)
         third.begin()
-        assert third.asker.silent(0.1)
+        assert third.raw_client.silent(0.1)
         first.send_join()
         answers = [first.joined(), second.joined(), third.joined()]
         assert {answer.protocol_name for answer in answers} == {"b"}

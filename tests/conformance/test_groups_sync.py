@@ -23,7 +23,7 @@ def test_the_leaders_plan_reaches_the_parked_follower(target: Target, group: str
     leader, follower = pair(target, group, versions={"SyncGroup": version})
     with leader, follower:
         follower.send_sync()
-        assert follower.asker.silent(0.05)
+        assert follower.raw_client.silent(0.05)
         mine = leader.sync({leader.member_id: b"L", follower.member_id: b"F"})
         named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
         empty = {"protocol_type": None, "protocol_name": None}
@@ -104,7 +104,7 @@ def test_a_join_before_the_plan_sends_the_parked_back(target: Target, group: str
     leader, follower = pair(target, group, versions=versions)
     with leader, follower, Member(target, group, versions=versions) as third:
         follower.send_sync()
-        assert follower.asker.silent(0.05)
+        assert follower.raw_client.silent(0.05)
         third.begin()
         assert follower.synced() == refused(errors.REBALANCE_IN_PROGRESS)
         assert leader.sync({leader.member_id: b"L"}) == refused(errors.REBALANCE_IN_PROGRESS)
@@ -115,7 +115,7 @@ def test_a_leave_before_the_plan_sends_the_parked_back(target: Target, group: st
     leader, follower = pair(target, group)
     with leader, follower:
         follower.send_sync()
-        assert follower.asker.silent(0.05)
+        assert follower.raw_client.silent(0.05)
         assert leader.leave().error_code == errors.NONE
         assert follower.synced() == refused(errors.REBALANCE_IN_PROGRESS)
 
@@ -125,7 +125,7 @@ def test_changed_metadata_before_the_plan_sends_the_parked_back(target: Target, 
     leader, follower = pair(target, group)
     with leader, follower:
         follower.send_sync()
-        assert follower.asker.silent(0.05)
+        assert follower.raw_client.silent(0.05)
         leader.protocols = (("range", OTHER),)
         leader.send_join()
         assert follower.synced() == refused(errors.REBALANCE_IN_PROGRESS)

@@ -21,10 +21,10 @@ from kclient.generated.sync_group_request import SyncGroupRequest
 from kclient.protocol import errors
 from kclient.protocol.message import Message
 from localkafka import KafkaCluster
-from tests.conformance.asker import Asker
 from tests.conformance.classic import PROTOCOLS, Member
 from tests.conformance.conftest import LATEST, MAIN, REAL, asks_latest
 from tests.conformance.offsets import commit_request
+from tests.conformance.raw_client import RawClient
 from tests.conformance.target import Target
 from tests.kafka.fixtures import start
 
@@ -65,12 +65,12 @@ def fill(target: Target) -> None:
     commit = commit_request(
         target, "filler", topic, PLAIN, metadata="m" * 50, partitions=list(range(PARTITIONS))
     )
-    with target.connect() as asker:
+    with target.connect() as raw_client:
         for _ in range(COMMITS // WINDOW):
             for _ in range(WINDOW):
-                asker.send(commit, PLAIN)
+                raw_client.send(commit, PLAIN)
             for _ in range(WINDOW):
-                asker.receive()
+                raw_client.receive()
 
 
 def questions(member: Member) -> dict[str, Question]:
@@ -101,9 +101,9 @@ def ask_until_loaded(target: Target, asked: dict[str, Question]) -> list[dict[st
     rounds: list[dict[str, int]] = []
     while not rounds or rounds[-1]["describe"] != errors.NONE:
         try:
-            with Asker(target.host, target.port) as asker:
+            with RawClient(target.host, target.port) as raw_client:
                 while not rounds or rounds[-1]["describe"] != errors.NONE:
-                    rounds.append({name: code(asker.ask(*question)) for name, question in asked.items()})
+                    rounds.append({name: code(raw_client.ask(*question)) for name, question in asked.items()})
         except OSError:
             continue  # the broker is not up yet
     return rounds

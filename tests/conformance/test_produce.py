@@ -79,17 +79,17 @@ def test_acks_of_the_leader_alone_suffice(target: Target, topic: str, version: i
 
 
 def test_without_acks_there_is_no_answer(target: Target, topic: str, version: int) -> None:
-    with target.connect() as asker:
-        asker.send(request(target, topic, version, batch(b"a"), acks=0), version)
-        assert asker.silent(0.1)
+    with target.connect() as raw_client:
+        raw_client.send(request(target, topic, version, batch(b"a"), acks=0), version)
+        assert raw_client.silent(0.1)
     assert target.produce(topic, b"b") == 1
 
 
 def test_a_refusal_without_acks_ends_the_connection(target: Target, version: int) -> None:
     topic = target.topic(max_message_bytes=100)
-    with target.connect() as asker:
-        asker.send(request(target, topic, version, batch(b"x" * 200), acks=0), version)
-        assert asker.closed()
+    with target.connect() as raw_client:
+        raw_client.send(request(target, topic, version, batch(b"x" * 200), acks=0), version)
+        assert raw_client.closed()
 
 
 @pytest.mark.parametrize("acks", [2, -2])

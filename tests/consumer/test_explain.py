@@ -19,7 +19,7 @@ from kclient import AsyncConsumer, Consumer, RebalanceListener, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import CorruptBatchError, DecodeError, TopicAuthorizationError, UnknownTopicError
 from tests.consumer.mini_broker import FAST
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer
 from tests.waiting import until
 
@@ -392,8 +392,11 @@ def test_a_full_buffer_names_its_limit() -> None:
 @pytest.mark.spec("U-04")
 def test_an_open_transaction_is_named_with_its_producer_and_its_beginning() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
-        async with Asker(kafka) as asker, reading(kafka, A0, isolation_level="read_committed") as consumer:
-            producer = RawProducer(kafka, asker, "t")
+        async with (
+            RawClient(kafka) as raw_client,
+            reading(kafka, A0, isolation_level="read_committed") as consumer,
+        ):
+            producer = RawProducer(kafka, raw_client, "t")
             await producer.init()
             await producer.transact(A0, b"0", commit=True)
             while not len(await consumer.poll(5)):

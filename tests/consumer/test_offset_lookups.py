@@ -20,7 +20,7 @@ from kclient.errors import (
 )
 from tests.call_counter import CallCounter
 from tests.consumer.mini_broker import FAST
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer
 from tests.waiting import until
 
@@ -37,11 +37,11 @@ def ask(play: Play, level: str = "read_uncommitted", **settings: Any) -> None:
     """a-0 holds 2, 3, 4 (0 and 1 were deleted; one second apart), an open transaction at 5, 6 and 7. a-1 is empty."""
 
     async def main() -> None:
-        async with EmbeddedCluster(brokers=2, topics={"a": 2}) as kafka, Asker(kafka) as asker:
+        async with EmbeddedCluster(brokers=2, topics={"a": 2}) as kafka, RawClient(kafka) as raw_client:
             for number in range(OPEN_AT):
                 kafka.produce("a", [str(number)], partition=0, timestamp_ms=NOON + 1_000 * number)
             kafka.delete_records("a", 0, BEGINS)
-            producer = RawProducer(kafka, asker, "t")
+            producer = RawProducer(kafka, raw_client, "t")
             await producer.init()
             await producer.begin_write(A0, b"open")
             kafka.produce("a", ["6", "7"], partition=0, timestamp_ms=NOON + 60_000)

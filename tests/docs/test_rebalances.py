@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "rebalances.md").read_text()
 FAST = {"heartbeat_interval_ms": 50, "session_timeout_ms": 6_000}
 
 
-class Told(RebalanceListener):
+class RecordingListener(RebalanceListener):
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
 
@@ -58,7 +58,7 @@ def test_the_table_is_what_happens(settings: dict[str, Any], second_member: list
     async def scenario() -> None:
         options = {"group.consumer.heartbeat.interval.ms": 100}
         async with EmbeddedCluster(1, topics={"t": 4}, config=options) as cluster:
-            told = Told()
+            told = RecordingListener()
             first = consumer_of(cluster, group_id="g", **settings)
             second = consumer_of(cluster, "t", group_id="g", **settings)
             await first.subscribe(["t"], listener=told)

@@ -13,7 +13,7 @@ from kclient.embedded.groups.consumer_protocol.member import by_topic
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kclient.protocol import errors
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 
 Partition = tuple[bytes, int]
 
@@ -21,8 +21,10 @@ Partition = tuple[bytes, int]
 class Member:
     """It sends its own id and the epoch that the last good answer gave it."""
 
-    def __init__(self, asker: Asker, group: str, member_id: str, instance_id: str | None = None) -> None:
-        self.asker, self.group = asker, group
+    def __init__(
+        self, raw_client: RawClient, group: str, member_id: str, instance_id: str | None = None
+    ) -> None:
+        self.raw_client, self.group = raw_client, group
         self.member_id, self.instance_id = member_id, instance_id
         self.epoch = 0
 
@@ -47,7 +49,7 @@ class Member:
             instance_id=self.instance_id,
             **fields,
         )
-        answer = await self.asker.ask(request, version, node)
+        answer = await self.raw_client.ask(request, version, node)
         if answer.error_code == errors.NONE:
             self.epoch = answer.member_epoch
         return answer
@@ -65,17 +67,17 @@ def partitions(answer: Any) -> set[Partition] | None:
     return {(row.topic_id, number) for row in answer.assignment.topic_partitions for number in row.partitions}
 
 
-async def described(asker: Asker, group: str, node: int | None = None) -> Any:
+async def described(raw_client: RawClient, group: str, node: int | None = None) -> Any:
     """What ConsumerGroupDescribe says."""
-    [row] = (await asker.ask(ConsumerGroupDescribeRequest(group_ids=[group]), 1, node)).groups
+    [row] = (await raw_client.ask(ConsumerGroupDescribeRequest(group_ids=[group]), 1, node)).groups
     return row
 
 
 class Client(Member):
     """Follows the protocol. `owned` is what its user may read; `target` the assignment that it was last told."""
 
-    def __init__(self, asker: Asker, group: str, member_id: str, topics: list[str]) -> None:
-        super().__init__(asker, group, member_id)
+    def __init__(self, raw_client: RawClient, group: str, member_id: str, topics: list[str]) -> None:
+        super().__init__(raw_client, group, member_id)
         self.topics = topics
         self.owned: set[Partition] = set()
         self.target: set[Partition] = set()

@@ -24,7 +24,7 @@ from kclient.group.subscription_codec import encode_assignment, encode_subscript
 from kclient.protocol.errors import MEMBER_ID_REQUIRED, NONE
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.waiting import until
 
 GROUP = "billing"
@@ -58,9 +58,9 @@ def play(scenario: Scenario, release: str = "4.3", brokers: int = 3, **config: A
         names = usual | {name.replace("_", "."): value for name, value in config.items()}
         async with (
             EmbeddedCluster(brokers, release=release, config=names, topics={"orders": 6}) as cluster,
-            Asker(cluster) as asker,
+            RawClient(cluster) as raw_client,
         ):
-            await scenario(World(cluster, asker))
+            await scenario(World(cluster, raw_client))
 
     asyncio.run(main())
 
@@ -68,9 +68,9 @@ def play(scenario: Scenario, release: str = "4.3", brokers: int = 3, **config: A
 class World:
     """One cluster and a raw client."""
 
-    def __init__(self, cluster: EmbeddedCluster, asker: Asker) -> None:
+    def __init__(self, cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         self.cluster = cluster
-        self.asker = asker
+        self.raw_client = raw_client
         self.state = cluster.state
         self._lanes = 0
 
@@ -90,11 +90,11 @@ class World:
 
     async def ask(self, request: Message, version: int, lane: str = "") -> Any:
         """Ask the group's coordinator."""
-        return await self.asker.ask(request, version, self.cluster.coordinator_of(GROUP), lane)
+        return await self.raw_client.ask(request, version, self.cluster.coordinator_of(GROUP), lane)
 
     async def find(self, version: int = 1, node: int | None = None, **what: Any) -> Any:
         """Ask for the coordinator."""
-        return await self.asker.ask(FindCoordinatorRequest(**{"key": GROUP, **what}), version, node)
+        return await self.raw_client.ask(FindCoordinatorRequest(**{"key": GROUP, **what}), version, node)
 
     async def commit(self, offset: int, partition: int = 0, version: int = 8, **said: Any) -> int:
         """Commit one offset; the code for it."""

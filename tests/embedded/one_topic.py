@@ -1,6 +1,6 @@
 """Raw requests about the records of one topic, sent to whoever leads the partition unless told otherwise.
 
-on = OneTopic(cluster, asker, "orders")
+on = OneTopic(cluster, raw_client, "orders")
 row = await on.produce(batch(b"one"))
 row = await on.fetch(0)
 """
@@ -30,7 +30,7 @@ from kclient.records.batch import read_batches
 from kclient.records.sections import columns_for, open_batch
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 
 MANY = 1 << 20
 NOW = int(time.time() * 1000)  # retention takes older records away
@@ -61,9 +61,9 @@ def values(row: Any) -> list[bytes | None]:
 class OneTopic:
     """See the module. `partition` is 0 unless given; versions are the newest of the cluster that name topics."""
 
-    def __init__(self, cluster: EmbeddedCluster, asker: Asker, topic: str) -> None:
+    def __init__(self, cluster: EmbeddedCluster, raw_client: RawClient, topic: str) -> None:
         self.cluster = cluster
-        self.asker = asker
+        self.raw_client = raw_client
         self.topic = topic
 
     def partition(self, number: int = 0) -> Partition:
@@ -76,7 +76,7 @@ class OneTopic:
         """The answer of the leader or a node; version −1 is the newest up to `newest`."""
         offered = versions_of(self.cluster.state.release)[request.API_KEY or 0][1]
         version = min(newest, offered) if version < 0 else version
-        return await self.asker.ask(request, version, node or self.partition(number).leader)
+        return await self.raw_client.ask(request, version, node or self.partition(number).leader)
 
     async def produce(
         self,

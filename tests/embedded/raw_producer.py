@@ -29,7 +29,7 @@ from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import CONCURRENT_TRANSACTIONS, NONE
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 
 TURNS = 200
 
@@ -38,10 +38,10 @@ class RawProducer:
     """One producer. Its methods give back error codes; `producer_id` and `epoch` are what it believes to be."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, asker: Asker, transactional_id: str, *, v2: bool = False
+        self, cluster: EmbeddedCluster, raw_client: RawClient, transactional_id: str, *, v2: bool = False
     ) -> None:
         self.cluster = cluster
-        self.asker = asker
+        self.raw_client = raw_client
         self.transactional_id = transactional_id
         self.v2 = v2
         self.producer_id, self.epoch = -1, -1
@@ -51,7 +51,7 @@ class RawProducer:
 
     async def coordinator(self) -> int:
         """The node that keeps the transactional id; its topic is made if need be."""
-        return await coordinator_of(self.cluster, self.asker, TRANSACTIONS_TOPIC, self.transactional_id)
+        return await coordinator_of(self.cluster, self.raw_client, TRANSACTIONS_TOPIC, self.transactional_id)
 
     # --- requests
 
@@ -64,7 +64,7 @@ class RawProducer:
             producer_id=expected[0],
             producer_epoch=expected[1],
         )
-        answer = await self.asker.ask(request, version, node=await self.coordinator())
+        answer = await self.raw_client.ask(request, version, node=await self.coordinator())
         if answer.error_code == NONE:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequences.clear()
@@ -90,7 +90,7 @@ class RawProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=list(topics.values()),
         )
-        answer = await self.asker.ask(request, version, node=await self.coordinator())
+        answer = await self.raw_client.ask(request, version, node=await self.coordinator())
         rows = [row for topic in answer.results_by_topic_v3_and_below for row in topic.results_by_partition]
         return [row.partition_error_code for row in rows]
 
@@ -105,7 +105,7 @@ class RawProducer:
             is_transactional=True,
         )
         answer = await produce(
-            self.cluster, self.asker, tp, batch, version or (12 if self.v2 else 9), self.transactional_id
+            self.cluster, self.raw_client, tp, batch, version or (12 if self.v2 else 9), self.transactional_id
         )
         if answer.error_code == NONE:
             self.sequences[tp] = sequence + len(values)
@@ -118,7 +118,7 @@ class RawProducer:
             producer_epoch=self.epoch,
             group_id=group_id,
         )
-        return int((await self.asker.ask(request, version, node=await self.coordinator())).error_code)
+        return int((await self.raw_client.ask(request, version, node=await self.coordinator())).error_code)
 
     async def commit_offset(
         self,
@@ -142,8 +142,8 @@ class RawProducer:
             generation_id_or_member_epoch=member[1],
             topics=[TxnOffsetCommitRequestTopic(name=tp.topic, partitions=[row])],
         )
-        node = await coordinator_of(self.cluster, self.asker, OFFSETS_TOPIC, group_id)
-        answer = await self.asker.ask(request, version or (5 if self.v2 else 3), node=node)
+        node = await coordinator_of(self.cluster, self.raw_client, OFFSETS_TOPIC, group_id)
+        answer = await self.raw_client.ask(request, version or (5 if self.v2 else 3), node=node)
         return int(answer.topics[0].partitions[0].error_code)
 
     async def end(self, *, commit: bool, version: int | None = None) -> int:
@@ -154,7 +154,7 @@ class RawProducer:
             committed=commit,
         )
         version = version or (5 if self.v2 else 3)
-        answer = await self.asker.ask(request, version, node=await self.coordinator())
+        answer = await self.raw_client.ask(request, version, node=await self.coordinator())
         if answer.error_code == NONE and version >= 5:
             if (answer.producer_id, answer.producer_epoch) != (self.producer_id, self.epoch):
                 self.sequences.clear()
@@ -195,17 +195,17 @@ async def settled(cluster: EmbeddedCluster) -> None:
     raise AssertionError("markers are missing")
 
 
-async def coordinator_of(cluster: EmbeddedCluster, asker: Asker, topic: str, name: str) -> int:
+async def coordinator_of(cluster: EmbeddedCluster, raw_client: RawClient, topic: str, name: str) -> int:
     """The leader of the partition of an internal topic that a name maps to."""
     if topic not in cluster.state.topics:
-        await asker.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+        await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
     partitions = cluster.state.topics[topic].partitions
     return partitions[offsets_topic_partition(name, len(partitions))].leader
 
 
 async def produce(
     cluster: EmbeddedCluster,
-    asker: Asker,
+    raw_client: RawClient,
     tp: TopicPartition,
     batch: bytes,
     version: int = 9,
@@ -219,5 +219,5 @@ async def produce(
     request = ProduceRequest(
         transactional_id=transactional_id, acks=-1, timeout_ms=10_000, topic_data=[topic]
     )
-    answer = await asker.ask(request, version, node=partition.leader)
+    answer = await raw_client.ask(request, version, node=partition.leader)
     return answer.responses[0].partition_responses[0]

@@ -12,47 +12,47 @@ from kclient.embedded import EmbeddedCluster
 from kclient.protocol.errors import NONE
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer, produce, settled
 
 T0 = TopicPartition("t", 0)
 COMMITTED = [b"1", b"2", b"plain", b"even", b"again", b"more plain"]
 OPEN = [b"open", b"hidden behind it"]
-Play = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
+Play = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
 pytestmark = pytest.mark.spec("S0-51", "S2-41", "B.10.9", "B.12", "D-51", "D-52", "U-04", "I-05")
 both = pytest.mark.parametrize("v2", [False, True], ids=["V1", "V2"])
 
 
-async def plain(cluster: EmbeddedCluster, asker: Asker, value: bytes) -> None:
+async def plain(cluster: EmbeddedCluster, raw_client: RawClient, value: bytes) -> None:
     batch = build_batch([NewRecord(None, value, cluster.state.clock.wall_ms())])
-    assert (await produce(cluster, asker, T0, batch)).error_code == NONE
+    assert (await produce(cluster, raw_client, T0, batch)).error_code == NONE
 
 
-async def fill(cluster: EmbeddedCluster, asker: Asker, v2: bool) -> RawProducer:
+async def fill(cluster: EmbeddedCluster, raw_client: RawClient, v2: bool) -> RawProducer:
     """The partition of the scenario; the producer whose transaction is left open."""
-    first, second = (RawProducer(cluster, asker, name, v2=v2) for name in ("first", "second"))
+    first, second = (RawProducer(cluster, raw_client, name, v2=v2) for name in ("first", "second"))
     assert [await first.init(), await second.init()] == [NONE, NONE]
     await first.transact(T0, b"1", b"2", commit=True)
     await first.transact(T0, b"aborted", commit=False)
-    await plain(cluster, asker, b"plain")
+    await plain(cluster, raw_client, b"plain")
     await settled(cluster)
     await first.begin_write(T0, b"odd")
     await second.begin_write(T0, b"even")
     assert [await second.end(commit=True), await first.end(commit=False)] == [NONE, NONE]
     await first.transact(T0, b"again", commit=True)
     await first.transact(T0, b"gone", commit=False)
-    await plain(cluster, asker, b"more plain")
+    await plain(cluster, raw_client, b"more plain")
     await settled(cluster)
     await second.begin_write(T0, b"open")
-    await plain(cluster, asker, b"hidden behind it")
+    await plain(cluster, raw_client, b"hidden behind it")
     return second
 
 
-def run(v2: bool, play: Callable[[EmbeddedCluster, Asker, RawProducer], Awaitable[None]]) -> None:
+def run(v2: bool, play: Callable[[EmbeddedCluster, RawClient, RawProducer], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, Asker(cluster) as asker:
-            await play(cluster, asker, await fill(cluster, asker, v2))
+        async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, RawClient(cluster) as raw_client:
+            await play(cluster, raw_client, await fill(cluster, raw_client, v2))
 
     asyncio.run(main())
 
@@ -77,7 +77,7 @@ async def read(consumer: AsyncConsumer, count: int) -> list[bytes]:
 
 @both
 def test_read_committed_stops_at_the_open_transaction(v2: bool) -> None:
-    async def play(cluster: EmbeddedCluster, asker: Asker, producer: RawProducer) -> None:
+    async def play(cluster: EmbeddedCluster, raw_client: RawClient, producer: RawProducer) -> None:
         (partition,) = cluster.state.topics["t"].partitions
         stable = partition.last_stable_offset
         assert stable < partition.high_watermark
@@ -96,7 +96,7 @@ def test_read_committed_stops_at_the_open_transaction(v2: bool) -> None:
 
 @both
 def test_an_aborted_one_lets_pass_what_was_after_it(v2: bool) -> None:
-    async def play(cluster: EmbeddedCluster, asker: Asker, producer: RawProducer) -> None:
+    async def play(cluster: EmbeddedCluster, raw_client: RawClient, producer: RawProducer) -> None:
         async with consumer_of(cluster) as consumer:
             await consumer.assign([T0])
             assert await read(consumer, len(COMMITTED)) == COMMITTED
@@ -108,7 +108,7 @@ def test_an_aborted_one_lets_pass_what_was_after_it(v2: bool) -> None:
 
 @both
 def test_read_uncommitted_sees_all_data_and_no_marker(v2: bool) -> None:
-    async def play(cluster: EmbeddedCluster, asker: Asker, producer: RawProducer) -> None:
+    async def play(cluster: EmbeddedCluster, raw_client: RawClient, producer: RawProducer) -> None:
         async with consumer_of(cluster, "read_uncommitted") as consumer:
             await consumer.assign([T0])
             values = await read(consumer, 11)
@@ -121,7 +121,7 @@ def test_read_uncommitted_sees_all_data_and_no_marker(v2: bool) -> None:
 def test_from_every_offset_on(v2: bool) -> None:
     """Also from an abort marker on, whose data lie before the position, and from the middle of aborted data."""
 
-    async def play(cluster: EmbeddedCluster, asker: Asker, producer: RawProducer) -> None:
+    async def play(cluster: EmbeddedCluster, raw_client: RawClient, producer: RawProducer) -> None:
         (partition,) = cluster.state.topics["t"].partitions
         offsets: list[int] = []
         async with consumer_of(cluster) as consumer:
@@ -144,9 +144,9 @@ def test_from_every_offset_on(v2: bool) -> None:
 @pytest.mark.spec("S0-22", "S0-29", "S0-37", "D-21")
 @pytest.mark.parametrize("before", [None, 3], ids=["without offset", "with offset"])
 def test_a_pending_offset_holds_the_position_up(v2: bool, before: int | None) -> None:
-    async def play(cluster: EmbeddedCluster, asker: Asker, _: RawProducer) -> None:
+    async def play(cluster: EmbeddedCluster, raw_client: RawClient, _: RawProducer) -> None:
         cluster.delay_markers(60_000)
-        producer = RawProducer(cluster, asker, "etl", v2=v2)
+        producer = RawProducer(cluster, raw_client, "etl", v2=v2)
         await producer.init()
         for offset in (before, 5):
             if offset is None:

@@ -25,7 +25,6 @@ from kclient.protocol.errors import (
 )
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
 from tests.embedded.grouping import (
     GROUP,
     INITIAL_DELAY,
@@ -38,6 +37,7 @@ from tests.embedded.grouping import (
     play,
     stable,
 )
+from tests.embedded.raw_client import RawClient
 from tests.waiting import until
 
 
@@ -120,8 +120,8 @@ def test_member_ids_begin_with_the_client_or_the_instance() -> None:
 def test_the_same_seed_gives_the_same_member_ids() -> None:
     async def first_id() -> str:
         runtime = Runtime(rng=random.Random(7))
-        async with EmbeddedCluster(runtime=runtime) as cluster, Asker(cluster) as asker:
-            member = World(cluster, asker).member()
+        async with EmbeddedCluster(runtime=runtime) as cluster, RawClient(cluster) as raw_client:
+            member = World(cluster, raw_client).member()
             await known(member.world)
             return str((await member.ask_to_join()).member_id)
 

@@ -61,7 +61,7 @@ def test_a_transactional_id_has_one_coordinator_that_takes_its_requests() -> Non
             number = offsets_topic_partition(name, 50)
             assert node == world.state.topics["__transaction_state"].partitions[number].leader
             ask = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1_000)
-            codes = {one: (await world.asker.ask(ask, 4, one)).error_code for one in (1, 2, 3)}
+            codes = {one: (await world.raw_client.ask(ask, 4, one)).error_code for one in (1, 2, 3)}
             assert codes == dict.fromkeys((1, 2, 3), NOT_COORDINATOR) | {node: NONE}
         assert "__consumer_offsets" not in world.state.topics
 

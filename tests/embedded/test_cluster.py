@@ -17,7 +17,7 @@ from kclient.embedded.settings import KEYS
 from kclient.errors import ArgumentError, ConfigError, PortClosedError, UsageError
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.generated.metadata_request import MetadataRequest
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.waiting import until
 
 
@@ -120,14 +120,14 @@ def test_clients_of_a_cluster_that_ended_are_notified() -> None:
 
 def test_a_broker_that_is_killed_forgets_those_that_left_while_they_were_parked() -> None:
     async def main() -> None:
-        async with EmbeddedCluster(topics={"orders": 1}) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(topics={"orders": 1}) as cluster, RawClient(cluster) as raw_client:
             before = asyncio.all_tasks()
             patient = FetchRequest(
                 max_wait_ms=600_000,
                 min_bytes=1,
                 topics=[FetchTopic(topic="orders", partitions=[FetchPartition(partition_max_bytes=100)])],
             )
-            asked = asyncio.create_task(asker.ask(patient, 12))
+            asked = asyncio.create_task(raw_client.ask(patient, 12))
             await until(lambda: any(entry.api == "Fetch" for entry in cluster.requests))
             asked.cancel()  # the client closes its connection
             await until(asked.done)
@@ -169,8 +169,8 @@ def test_a_connection_that_is_unused_is_closed() -> None:
         config = {"connections.max.idle.ms": 10_000}
         async with (
             EmbeddedCluster(topics={"orders": 1}, config=config) as cluster,
-            Asker(cluster) as asker,
-            Asker(cluster, "patient") as patient,
+            RawClient(cluster) as raw_client,
+            RawClient(cluster, "patient") as patient,
         ):
             broker = cluster.state.brokers[1]
             fetch = FetchRequest(
@@ -180,7 +180,7 @@ def test_a_connection_that_is_unused_is_closed() -> None:
             )
             parked = asyncio.create_task(patient.ask(fetch, 12))
             for _ in range(2):
-                await asker.ask(MetadataRequest(topics=None), 12)
+                await raw_client.ask(MetadataRequest(topics=None), 12)
                 cluster.clock.advance("9s")
             await until(lambda: len(broker.connections) == 2)
             cluster.clock.advance("2s")

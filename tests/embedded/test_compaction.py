@@ -18,8 +18,8 @@ from kclient.embedded.state import Partition
 from kclient.protocol.errors import NONE, OFFSET_OUT_OF_RANGE
 from kclient.records.batch import read_batches
 from kclient.records.writer import NewRecord, build_batch, build_marker
-from tests.embedded.asker import Asker
 from tests.embedded.one_topic import NOW, OneTopic, batch, records
+from tests.embedded.raw_client import RawClient
 
 COMPACT = {"cleanup.policy": "compact", "delete.retention.ms": "60000"}
 Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
@@ -41,9 +41,9 @@ class Watcher(Observer):
 
 def run(test: Test, config: dict[str, str], **options: Any) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(**options) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(**options) as cluster, RawClient(cluster) as raw_client:
             cluster.create_topic("orders", 1, config=config)
-            await test(cluster, OneTopic(cluster, asker, "orders"))
+            await test(cluster, OneTopic(cluster, raw_client, "orders"))
 
     asyncio.run(main())
 

@@ -8,7 +8,7 @@ import tracemalloc
 
 from kclient.embedded import EmbeddedCluster
 from kclient.generated.metadata_request import MetadataRequest
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.waiting import until
 
 CONNECTIONS = 50
@@ -35,6 +35,6 @@ def test_the_log_of_requests_keeps_no_buffers_of_connections_that_ended() -> Non
 
 
 async def _ask_once(cluster: EmbeddedCluster) -> None:
-    async with Asker(cluster) as asker:
-        await asker.ask(MetadataRequest(topics=None), 12)
+    async with RawClient(cluster) as raw_client:
+        await raw_client.ask(MetadataRequest(topics=None), 12)
     await until(lambda: not cluster.state.brokers[1].connections)

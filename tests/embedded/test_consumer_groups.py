@@ -16,14 +16,14 @@ from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
 from kclient.protocol import errors
 from kclient.records.sections import columns_for, open_batch
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
 from tests.embedded.consumer_member import Member, described, partitions
+from tests.embedded.raw_client import RawClient
 
 pytestmark = pytest.mark.spec("B.17.6")
 
 GROUP = "readers"  # time goes on by itself as well, so no scene tells seconds apart
 
-Scene = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
+Scene = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
 
 def play(scene: Scene, brokers: int = 1, release: str = "4.3", **config: Any) -> None:
@@ -33,10 +33,10 @@ def play(scene: Scene, brokers: int = 1, release: str = "4.3", **config: Any) ->
         settings = {name.replace("_", "."): value for name, value in config.items()}
         async with (
             EmbeddedCluster(brokers, release=release, topics={"a": 4}, config=settings) as cluster,
-            Asker(cluster) as asker,
+            RawClient(cluster) as raw_client,
         ):
             controller.create_internal_topic(cluster.state, OFFSETS_TOPIC)
-            await scene(cluster, asker)
+            await scene(cluster, raw_client)
 
     asyncio.run(run())
 
@@ -46,9 +46,9 @@ def of(cluster: EmbeddedCluster, *numbers: int, topic: str = "a") -> set[tuple[b
     return {(cluster.state.topics[topic].topic_id, number) for number in numbers}
 
 
-async def epochs(asker: Asker, node: int | None = None) -> tuple[str, int, int, dict[str, int]]:
+async def epochs(raw_client: RawClient, node: int | None = None) -> tuple[str, int, int, dict[str, int]]:
     """State, group epoch, assignment epoch, and the epoch of each member."""
-    row = await described(asker, GROUP, node)
+    row = await described(raw_client, GROUP, node)
     return (
         row.group_state,
         row.group_epoch,
@@ -62,15 +62,15 @@ async def epochs(asker: Asker, node: int | None = None) -> tuple[str, int, int, 
 
 @pytest.mark.spec("F-21")
 def test_a_silent_member_is_fenced_when_its_session_ends() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        one, two = Member(asker, GROUP, "m1"), Member(asker, GROUP, "m2")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        one, two = Member(raw_client, GROUP, "m1"), Member(raw_client, GROUP, "m2")
         await one.join("a")
         cluster.state.clock.advance(5)
         await two.join("a")
         cluster.state.clock.advance(3)
-        assert await epochs(asker) == ("Reconciling", 3, 3, {"m1": 2, "m2": 3})
+        assert await epochs(raw_client) == ("Reconciling", 3, 3, {"m1": 2, "m2": 3})
         cluster.state.clock.advance(2.1)
-        assert await epochs(asker) == ("Assigning", 4, 3, {"m2": 3})
+        assert await epochs(raw_client) == ("Assigning", 4, 3, {"m2": 3})
         assert partitions(await two.beat()) == of(cluster, 0, 1, 2, 3)
         assert (await one.beat()).error_code == errors.UNKNOWN_MEMBER_ID
 
@@ -78,8 +78,8 @@ def test_a_silent_member_is_fenced_when_its_session_ends() -> None:
 
 
 def test_a_member_that_does_not_give_up_in_time_is_fenced() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        one, two = Member(asker, GROUP, "m1"), Member(asker, GROUP, "m2")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        one, two = Member(raw_client, GROUP, "m1"), Member(raw_client, GROUP, "m2")
         await one.join("a", rebalance_timeout_ms=9_000)
         await two.join("a")
         assert partitions(await one.beat()) == of(cluster, 0, 1)
@@ -93,48 +93,53 @@ def test_a_member_that_does_not_give_up_in_time_is_fenced() -> None:
 
 
 def test_a_static_member_that_went_for_a_while_keeps_its_place_for_a_session() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        one, two = Member(asker, GROUP, "m1", "i"), Member(asker, GROUP, "m2")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        one, two = Member(raw_client, GROUP, "m1", "i"), Member(raw_client, GROUP, "m2")
         await one.join("a")
         await one.beat(-2)
         cluster.state.clock.advance(40)
         await two.join("a")
-        assert (await epochs(asker))[3] == {"m1": -2, "m2": 3}
+        assert (await epochs(raw_client))[3] == {"m1": -2, "m2": 3}
         cluster.state.clock.advance(5.1)
-        assert (await epochs(asker))[3] == {"m2": 3}
+        assert (await epochs(raw_client))[3] == {"m2": 3}
 
     play(scene)
 
 
 def test_the_changes_of_an_interval_are_assigned_together() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        members = [Member(asker, GROUP, f"m{number}") for number in range(3)]
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        members = [Member(raw_client, GROUP, f"m{number}") for number in range(3)]
         for member in members:
             await member.join("a")
-        assert await epochs(asker) == ("Assigning", 4, 2, {"m0": 2, "m1": 2, "m2": 2})
+        assert await epochs(raw_client) == ("Assigning", 4, 2, {"m0": 2, "m1": 2, "m2": 2})
         cluster.state.clock.advance(30.1)
-        assert await epochs(asker) == ("Assigning", 4, 2, {"m0": 2, "m1": 2, "m2": 2})  # a heartbeat does it
+        assert await epochs(raw_client) == (
+            "Assigning",
+            4,
+            2,
+            {"m0": 2, "m1": 2, "m2": 2},
+        )  # a heartbeat does it
         assert (await members[1].beat()).member_epoch == 4
 
     play(scene, group_consumer_assignment_interval_ms=30_000)
 
 
 def test_the_heartbeat_interval_is_the_setting() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        assert (await Member(asker, GROUP, "m").join("a")).heartbeat_interval_ms == 1_234
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        assert (await Member(raw_client, GROUP, "m").join("a")).heartbeat_interval_ms == 1_234
 
     play(scene, group_consumer_heartbeat_interval_ms=1_234)
 
 
 def test_a_test_may_expire_a_member_or_want_a_rebalance() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        one, two = Member(asker, GROUP, "m1"), Member(asker, GROUP, "m2")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        one, two = Member(raw_client, GROUP, "m1"), Member(raw_client, GROUP, "m2")
         await one.join("a")
         await two.join("a")
         cluster.rebalance(GROUP)
-        assert await epochs(asker) == ("Reconciling", 4, 4, {"m1": 2, "m2": 3})
+        assert await epochs(raw_client) == ("Reconciling", 4, 4, {"m1": 2, "m2": 3})
         cluster.expire_member(GROUP, "m1")
-        assert await epochs(asker) == ("Assigning", 5, 4, {"m2": 3})
+        assert await epochs(raw_client) == ("Assigning", 5, 4, {"m2": 3})
 
     play(scene)
 
@@ -143,8 +148,8 @@ def test_a_test_may_expire_a_member_or_want_a_rebalance() -> None:
 
 
 def test_new_partitions_and_topics_are_another_epoch() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        member = Member(asker, GROUP, "m")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        member = Member(raw_client, GROUP, "m")
         await member.join("a", "later")
         controller.add_partitions(cluster.state, cluster.state.topics["a"], 5, 1)
         answer = await member.beat()
@@ -164,8 +169,8 @@ def test_new_partitions_and_topics_are_another_epoch() -> None:
 
 
 def test_a_pattern_finds_topics_that_come_later() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        member = Member(asker, GROUP, "m")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        member = Member(raw_client, GROUP, "m")
         await member.join(subscribed_topic_names=None, subscribed_topic_regex="[ab]|b2")
         cluster.state.clock.advance(0)
         assert partitions(await member.beat()) == of(cluster, 0, 1, 2, 3)
@@ -180,10 +185,10 @@ def test_a_pattern_finds_topics_that_come_later() -> None:
 
 
 def test_topics_that_may_not_be_seen() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         controller.create_topic(cluster.state, "secret", 1, 1)
         cluster.state.acl.deny("User:ANONYMOUS", "DESCRIBE", "Topic:secret")
-        member = Member(asker, GROUP, "m")
+        member = Member(raw_client, GROUP, "m")
         assert (await member.join("a", "secret")).error_code == errors.TOPIC_AUTHORIZATION_FAILED
         await member.join(subscribed_topic_names=None, subscribed_topic_regex=".*e.*|a")
         cluster.state.clock.advance(0)
@@ -191,7 +196,7 @@ def test_topics_that_may_not_be_seen() -> None:
         assert cluster.state.topics["a"].topic_id in found
         assert cluster.state.topics["secret"].topic_id not in found
         cluster.state.acl.deny("User:ANONYMOUS", "DESCRIBE", "Topic:a")
-        row = await described(asker, GROUP)
+        row = await described(raw_client, GROUP)
         assert (row.error_code, row.members) == (errors.TOPIC_AUTHORIZATION_FAILED, [])
         cluster.state.acl.deny("User:ANONYMOUS", "READ", f"Group:{GROUP}")
         assert (await member.beat()).error_code == errors.GROUP_AUTHORIZATION_FAILED
@@ -205,40 +210,40 @@ def test_topics_that_may_not_be_seen() -> None:
 @pytest.mark.spec("A-05", "C.4")
 @pytest.mark.parametrize("release", ["4.0", "4.3"])  # which keep what they know of the topics differently
 def test_another_coordinator_reads_the_group_back_and_goes_on(release: str) -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         partition = coordinates(cluster)
         first = partition.leader
-        one, two = Member(asker, GROUP, "m1", "i"), Member(asker, GROUP, "m2")
+        one, two = Member(raw_client, GROUP, "m1", "i"), Member(raw_client, GROUP, "m2")
         await one.join("a", node=first)
         await two.join(node=first, subscribed_topic_regex="a", server_assignor="range")
         cluster.state.clock.advance(0)
         await two.beat(node=first)
         assert partitions(await one.beat(node=first)) == of(cluster, 0, 1)
-        before = await described(asker, GROUP, first)
+        before = await described(raw_client, GROUP, first)
         cluster.kill(first)
         second = partition.leader
         assert second not in (first, -1)
-        assert await described(asker, GROUP, second) == before
+        assert await described(raw_client, GROUP, second) == before
         assert (await two.beat(node=second)).assignment is None
         answer = await one.beat(owned=of(cluster, 0, 1), node=second)
         assert (answer.member_epoch, answer.assignment) == (before.group_epoch, None)
         assert partitions(await two.beat(node=second)) == of(cluster, 2, 3)
-        assert (await epochs(asker, second))[0] == "Stable"
+        assert (await epochs(raw_client, second))[0] == "Stable"
 
     play(scene, brokers=3, release=release)
 
 
 def test_a_new_coordinator_gives_every_member_a_new_session() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         partition = coordinates(cluster)
-        one = Member(asker, GROUP, "m1")
+        one = Member(raw_client, GROUP, "m1")
         await one.join("a", node=partition.leader)
         cluster.state.clock.advance(40)
         cluster.kill(partition.leader)
         cluster.state.clock.advance(40)
-        assert (await epochs(asker, partition.leader))[3] == {"m1": 2}
+        assert (await epochs(raw_client, partition.leader))[3] == {"m1": 2}
         cluster.state.clock.advance(5.1)
-        assert (await epochs(asker, partition.leader))[0] == "Empty"
+        assert (await epochs(raw_client, partition.leader))[0] == "Empty"
 
     play(scene, brokers=3)
 
@@ -250,14 +255,14 @@ def coordinates(cluster: EmbeddedCluster) -> Any:
 
 
 def test_what_cannot_be_written_has_not_happened() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        one, two = Member(asker, GROUP, "m1"), Member(asker, GROUP, "m2")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        one, two = Member(raw_client, GROUP, "m1"), Member(raw_client, GROUP, "m2")
         await one.join("a")
         cluster.state.settings.min_insync_replicas = 2  # there is one
         assert (await two.join("a")).error_code == errors.COORDINATOR_NOT_AVAILABLE
         assert (await one.beat(-1)).error_code == errors.COORDINATOR_NOT_AVAILABLE
         cluster.state.settings.min_insync_replicas = 1
-        assert await epochs(asker) == ("Stable", 2, 2, {"m1": 2})
+        assert await epochs(raw_client) == ("Stable", 2, 2, {"m1": 2})
         assert (await two.join("a")).member_epoch == 3
 
     play(scene)
@@ -265,21 +270,21 @@ def test_what_cannot_be_written_has_not_happened() -> None:
 
 @pytest.mark.spec("F-21")
 def test_a_session_that_ends_while_nothing_can_be_written_ends_when_it_can() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        await Member(asker, GROUP, "m1").join("a")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        await Member(raw_client, GROUP, "m1").join("a")
         cluster.state.settings.min_insync_replicas = 2  # there is one
         cluster.clock.advance("60s")
-        assert (await epochs(asker))[0] == "Stable"
+        assert (await epochs(raw_client))[0] == "Stable"
         cluster.state.settings.min_insync_replicas = 1
         cluster.clock.advance("1s")
-        assert await epochs(asker) == ("Empty", 3, 2, {})
+        assert await epochs(raw_client) == ("Empty", 3, 2, {})
 
     play(scene)
 
 
 def test_a_pattern_that_cannot_be_written_is_resolved_again() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        member = Member(asker, GROUP, "m1")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        member = Member(raw_client, GROUP, "m1")
         await member.join(subscribed_topic_names=None, subscribed_topic_regex="a|b")
         cluster.clock.advance(0)
         assert partitions(await member.beat()) == of(cluster, 0, 1, 2, 3)
@@ -300,8 +305,8 @@ def test_a_pattern_that_cannot_be_written_is_resolved_again() -> None:
 
 
 def test_before_4_3_epochs_begin_at_1_and_must_fit() -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        one, two = Member(asker, GROUP, "m1"), Member(asker, GROUP, "m2")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        one, two = Member(raw_client, GROUP, "m1"), Member(raw_client, GROUP, "m2")
         assert (await one.join("a")).member_epoch == 1
         assert (await two.join()).member_epoch == 2  # also for a member without topics
         await one.beat()
@@ -312,8 +317,8 @@ def test_before_4_3_epochs_begin_at_1_and_must_fit() -> None:
 
 @pytest.mark.parametrize("release", ["3.7", "3.9"])
 def test_before_4_0_the_protocol_is_listed_and_not_spoken(release: str) -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        answer = await Member(asker, GROUP, "m").join("a", version=0)
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        answer = await Member(raw_client, GROUP, "m").join("a", version=0)
         assert answer.error_code == errors.UNSUPPORTED_VERSION
 
     play(scene, release=release)
@@ -322,8 +327,8 @@ def test_before_4_0_the_protocol_is_listed_and_not_spoken(release: str) -> None:
 @pytest.mark.spec("C.4")
 @pytest.mark.parametrize(("release", "kinds"), [("4.0", {3, 4, 5, 6, 7, 8}), ("4.3", {3, 5, 6, 7, 8})])
 def test_the_records_are_those_of_the_release(release: str, kinds: set[int]) -> None:
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
-        await Member(asker, GROUP, "m1").join("a")
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        await Member(raw_client, GROUP, "m1").join("a")
         rows = written(coordinates(cluster))
         assert {kind for kind, _ in rows} == kinds
         [current] = [value for kind, value in rows if kind == 8]
@@ -359,10 +364,10 @@ def test_observers_are_notified_who_holds_what_in_which_epoch() -> None:
             for member_id, held in owned.items():
                 self.seen.append((generation, member_id, sorted(tp.partition for tp in held)))
 
-    async def scene(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         watch = Watch()
         cluster.state.observers.append(watch)
-        one, two = Member(asker, GROUP, "m1"), Member(asker, GROUP, "m2")
+        one, two = Member(raw_client, GROUP, "m1"), Member(raw_client, GROUP, "m2")
         await one.join("a")
         await two.join("a")
         await one.beat()

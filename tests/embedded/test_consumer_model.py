@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kclient.embedded import EmbeddedCluster, controller
 from kclient.embedded.state import OFFSETS_TOPIC
-from tests.embedded.asker import Asker
 from tests.embedded.consumer_member import Client, described
+from tests.embedded.raw_client import RawClient
 
 GROUP = "readers"
 TOPICS = {"a": 3, "b": 4, "c": 1}
@@ -38,8 +38,8 @@ deeds = st.one_of(
 class Life:
     """The group's clients, and what has been done so far."""
 
-    def __init__(self, cluster: EmbeddedCluster, asker: Asker) -> None:
-        self.cluster, self.asker = cluster, asker
+    def __init__(self, cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        self.cluster, self.raw_client = cluster, raw_client
         self.clients: dict[str, Client] = {}
         self.born = 0
 
@@ -50,7 +50,7 @@ class Life:
             await getattr(self, what)()
         elif what == "come" and rest[0] not in self.clients:
             self.born += 1
-            self.clients[rest[0]] = Client(self.asker, GROUP, f"{rest[0]}-{self.born}", rest[1])
+            self.clients[rest[0]] = Client(self.raw_client, GROUP, f"{rest[0]}-{self.born}", rest[1])
             await self.clients[rest[0]].step()
         elif rest and rest[0] in self.clients:
             await self.act(what, self.clients[rest[0]], *rest)
@@ -108,15 +108,15 @@ class Life:
         owned = [partition for client in self.clients.values() for partition in client.owned]
         assert sorted(owned) == sorted(everything)
         if self.clients:
-            group = await described(self.asker, GROUP)
+            group = await described(self.raw_client, GROUP)
             assert group.group_state == "Stable"
             assert {member.member_epoch for member in group.members} == {group.group_epoch}
 
 
 async def live(deeds: list[tuple[Any, ...]]) -> None:
-    async with EmbeddedCluster(topics=TOPICS) as cluster, Asker(cluster) as asker:
+    async with EmbeddedCluster(topics=TOPICS) as cluster, RawClient(cluster) as raw_client:
         controller.create_internal_topic(cluster.state, OFFSETS_TOPIC)
-        life = Life(cluster, asker)
+        life = Life(cluster, raw_client)
         await life.do(("come", "m1", ["a", "b"]))
         for deed in deeds:
             await life.do(deed)

@@ -20,7 +20,7 @@ from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHear
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.protocol.errors import NOT_CONTROLLER, NOT_LEADER_OR_FOLLOWER
-from tests.conformance.asker import Asker
+from tests.conformance.raw_client import RawClient
 from tests.realtime import within
 
 
@@ -32,8 +32,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 def ask(cluster: EmbeddedCluster, request: Any, version: int, node: int = 1) -> Any:
     host, port = cluster.bootstrap_servers.split(",")[node - 1].split(":")
-    with Asker(host, int(port)) as asker:
-        return asker.ask(request, version)
+    with RawClient(host, int(port)) as raw_client:
+        return raw_client.ask(request, version)
 
 
 def metadata(cluster: EmbeddedCluster, node: int = 1) -> Any:
@@ -120,14 +120,14 @@ def test_a_paused_broker_says_nothing_and_loses_what_it_leads_until_it_goes_on(
 ) -> None:
     host, port = cluster.bootstrap_servers.split(",")[0].split(":")
     cluster.pause(1)
-    with Asker(host, int(port)) as asker:
-        asker.send(MetadataRequest(topics=None), 9)
-        assert asker.silent(0.1)
+    with RawClient(host, int(port)) as raw_client:
+        raw_client.send(MetadataRequest(topics=None), 9)
+        assert raw_client.silent(0.1)
         assert leaders(cluster, node=2) == [1, 2, 3]
         cluster.clock.advance("9s")  # broker.session.timeout.ms
         assert leaders(cluster, node=2) == [2, 2, 3]
         cluster.resume(1)
-        assert [partition.leader_id for partition in asker.receive().topics[0].partitions] == [1, 2, 3]
+        assert [partition.leader_id for partition in raw_client.receive().topics[0].partitions] == [1, 2, 3]
 
 
 def test_nothing_is_written_to_a_leader_that_cannot_take_it(cluster: EmbeddedCluster) -> None:
@@ -167,10 +167,10 @@ def test_a_paused_follower_holds_the_high_watermark_until_it_is_out_of_sync(clus
 
 def test_a_controlled_shutdown_hands_over_before_it_closes(cluster: EmbeddedCluster) -> None:
     host, port = cluster.bootstrap_servers.split(",")[0].split(":")
-    with Asker(host, int(port)) as asker:
-        asker.ask(MetadataRequest(topics=None), 9)
+    with RawClient(host, int(port)) as raw_client:
+        raw_client.ask(MetadataRequest(topics=None), 9)
         cluster.shutdown(1)
-        assert asker.closed()
+        assert raw_client.closed()
     assert leaders(cluster, node=2) == [2, 2, 3]
 
 
@@ -320,31 +320,31 @@ def test_a_broker_says_no_as_often_as_requested(cluster: EmbeddedCluster) -> Non
 def test_answers_are_late_missing_cut_throttled_short_or_something_else(cluster: EmbeddedCluster) -> None:
     host, port = cluster.bootstrap_servers.split(",")[0].split(":")
     request = MetadataRequest(topics=None)
-    with Asker(host, int(port)) as asker:
+    with RawClient(host, int(port)) as raw_client:
         cluster.delay("Metadata", 60_000, times=1)
-        asker.send(request, 9)
-        assert asker.silent(0.05)
+        raw_client.send(request, 9)
+        assert raw_client.silent(0.05)
         cluster.clock.advance("1m")
-        assert len(asker.receive().topics) == 1
+        assert len(raw_client.receive().topics) == 1
         cluster.throttle("Metadata", 25, times=1)
-        assert asker.ask(request, 9).throttle_time_ms == 25
+        assert raw_client.ask(request, 9).throttle_time_ms == 25
         cluster.partial("Metadata", keep=2)
-        assert [len(topic.partitions) for topic in asker.ask(request, 9).topics] == [2]
+        assert [len(topic.partitions) for topic in raw_client.ask(request, 9).topics] == [2]
 
         def renamed(asked: MetadataRequest, answer: Any) -> Any:
             answer.cluster_id = f"asked for {asked.topics}"
             return answer
 
         cluster.on("Metadata", renamed, times=1)
-        assert asker.ask(request, 9).cluster_id == "asked for None"
+        assert raw_client.ask(request, 9).cluster_id == "asked for None"
         cluster.drop("Metadata")
-        asker.send(request, 9)
-        assert asker.silent(0.05)
-    with Asker(host, int(port)) as asker:
+        raw_client.send(request, 9)
+        assert raw_client.silent(0.05)
+    with RawClient(host, int(port)) as raw_client:
         cluster.cut("Metadata", after=3)
-        asker.send(request, 9)
+        raw_client.send(request, 9)
         with pytest.raises(ConnectionError):
-            asker.receive()
+            raw_client.receive()
 
 
 @pytest.mark.parametrize(

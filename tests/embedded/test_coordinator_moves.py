@@ -183,8 +183,8 @@ def test_a_stable_group_goes_on_without_a_rebalance() -> None:
         assert await follower.commit(18, partition=1) == NONE
         assert await world.fetched() == (17, NONE)
         request = FindCoordinatorRequest(key=GROUP)
-        assert (await world.asker.ask(request, 1, old)).node_id == world.cluster.coordinator_of(GROUP)
-        assert (await world.asker.ask(ListGroupsRequest(), 4, old)).groups == []
+        assert (await world.raw_client.ask(request, 1, old)).node_id == world.cluster.coordinator_of(GROUP)
+        assert (await world.raw_client.ask(ListGroupsRequest(), 4, old)).groups == []
 
     play(scenario)
 

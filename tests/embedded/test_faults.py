@@ -24,7 +24,7 @@ from kclient.protocol.errors import NONE, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERRO
 from kclient.protocol.headers import request_frame
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import produce
 from tests.embedded.requests_of import codes, request, served
 
@@ -32,13 +32,13 @@ METADATA = MetadataRequest(topics=None)
 VERSION = 9
 QUIET = 0.05
 SECONDS = 10.0
-Test = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
+Test = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
 
 def run(test: Test, **keys: Any) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(topics={"t": 3}, **keys) as cluster, Asker(cluster) as asker:
-            await test(cluster, asker)
+        async with EmbeddedCluster(topics={"t": 3}, **keys) as cluster, RawClient(cluster) as raw_client:
+            await test(cluster, raw_client)
 
     asyncio.run(main())
 
@@ -86,7 +86,7 @@ class Wire:
 
 
 def on_wire(test: Callable[[EmbeddedCluster, Wire], Awaitable[None]], **keys: Any) -> None:
-    async def main(cluster: EmbeddedCluster, _: Asker) -> None:
+    async def main(cluster: EmbeddedCluster, _: RawClient) -> None:
         wire = await Wire.open(cluster)
         try:
             await test(cluster, wire)
@@ -104,12 +104,12 @@ def on_wire(test: Callable[[EmbeddedCluster, Wire], Awaitable[None]], **keys: An
 def test_an_error_is_reported_wherever_a_client_looks(release: str) -> None:
     """Every API in every version: no answer hides the error, none has another one."""
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         rows = served(release)
         assert len(rows) >= 20
         for number, (api, version) in enumerate(rows):
             cluster.fail(api, REQUEST_TIMED_OUT)
-            answer = await asker.ask(request(api, version), version, lane=str(number))
+            answer = await raw_client.ask(request(api, version), version, lane=str(number))
             assert REQUEST_TIMED_OUT in codes(answer), (api, version, answer)
             assert set(codes(answer)) <= {NONE, REQUEST_TIMED_OUT}, (api, version, answer)
 
@@ -117,11 +117,11 @@ def test_an_error_is_reported_wherever_a_client_looks(release: str) -> None:
 
 
 def test_an_error_comes_so_often_and_nothing_is_done() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         batch = build_batch([NewRecord(None, b"x", cluster.state.clock.wall_ms())])
         tp = TopicPartition("t", 0)
         cluster.fail("Produce", UNKNOWN_SERVER_ERROR, times=2)
-        answers = [await produce(cluster, asker, tp, batch) for _ in range(3)]
+        answers = [await produce(cluster, raw_client, tp, batch) for _ in range(3)]
         assert [row.error_code for row in answers] == [UNKNOWN_SERVER_ERROR, UNKNOWN_SERVER_ERROR, NONE]
         assert [row.base_offset for row in answers] == [-1, -1, 0]
 
@@ -129,21 +129,21 @@ def test_an_error_comes_so_often_and_nothing_is_done() -> None:
 
 
 def test_a_fault_hits_the_broker_the_client_and_the_request_it_was_made_for() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        async with Asker(cluster, client_id="other") as other:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        async with RawClient(cluster, client_id="other") as other:
             ask = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
             cluster.fail("Metadata", REQUEST_TIMED_OUT, times=None, broker=2)
-            assert set(codes(await asker.ask(ask, VERSION, node=1))) == {NONE}
-            assert REQUEST_TIMED_OUT in codes(await asker.ask(ask, VERSION, node=2))
+            assert set(codes(await raw_client.ask(ask, VERSION, node=1))) == {NONE}
+            assert REQUEST_TIMED_OUT in codes(await raw_client.ask(ask, VERSION, node=2))
             cluster.lift()
             cluster.fail("Metadata", REQUEST_TIMED_OUT, times=None, client_id="other")
-            assert REQUEST_TIMED_OUT not in codes(await asker.ask(ask, VERSION))
+            assert REQUEST_TIMED_OUT not in codes(await raw_client.ask(ask, VERSION))
             assert REQUEST_TIMED_OUT in codes(await other.ask(ask, VERSION))
             cluster.lift()
             cluster.fail(
                 "Metadata", REQUEST_TIMED_OUT, times=None, only_if=lambda asked: asked.topics is None
             )
-            assert REQUEST_TIMED_OUT not in codes(await asker.ask(ask, VERSION))
+            assert REQUEST_TIMED_OUT not in codes(await raw_client.ask(ask, VERSION))
 
     run(test, brokers=2)
 
@@ -284,15 +284,15 @@ def test_a_cut_needs_no_answer() -> None:
 
 @pytest.mark.spec("F-36")
 def test_a_partial_answer_keeps_the_first() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         rows = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(3)]
         ask = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=rows)])
         for keep in (0, 2, 5):
             cluster.partial("ListOffsets", keep=keep)
-            answer = await asker.ask(ask, 5)
+            answer = await raw_client.ask(ask, 5)
             kept = [row.partition_index for topic in answer.topics for row in topic.partitions]
             assert kept == list(range(3))[:keep]
-        assert len((await asker.ask(ask, 5)).topics[0].partitions) == 3
+        assert len((await raw_client.ask(ask, 5)).topics[0].partitions) == 3
 
     run(test)
 
@@ -313,12 +313,12 @@ def test_an_answer_becomes_another_one() -> None:
         answer.topics += answer.topics
         return answer
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         rule = cluster.on("Metadata", doubled)
         for _ in range(2):
-            assert [topic.name for topic in (await asker.ask(METADATA, VERSION)).topics] == ["t", "t"]
+            assert [topic.name for topic in (await raw_client.ask(METADATA, VERSION)).topics] == ["t", "t"]
         cluster.lift(rule)
-        assert [topic.name for topic in (await asker.ask(METADATA, VERSION)).topics] == ["t"]
+        assert [topic.name for topic in (await raw_client.ask(METADATA, VERSION)).topics] == ["t"]
 
     run(test)
 

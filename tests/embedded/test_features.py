@@ -12,7 +12,7 @@ import pytest
 from kclient import protocol
 from kclient.embedded import EmbeddedCluster
 from kclient.generated.api_versions_request import ApiVersionsRequest
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 
 RECORDINGS = sorted((Path(__file__).parent / "data" / "api_versions").glob("*.json"))
 REQUEST = ApiVersionsRequest(client_software_name="test", client_software_version="1")
@@ -20,8 +20,8 @@ REQUEST = ApiVersionsRequest(client_software_name="test", client_software_versio
 
 def answer(release: str, version: int) -> dict[str, Any]:
     async def main() -> Any:
-        async with EmbeddedCluster(release=release) as cluster, Asker(cluster) as asker:
-            return await asker.ask(REQUEST, version)
+        async with EmbeddedCluster(release=release) as cluster, RawClient(cluster) as raw_client:
+            return await raw_client.ask(REQUEST, version)
 
     return protocol.to_json(asyncio.run(main()), version)
 

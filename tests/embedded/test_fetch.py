@@ -20,8 +20,8 @@ from kclient.protocol.errors import (
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tests.embedded.asker import Asker
 from tests.embedded.one_topic import MANY, OneTopic, batch, values
+from tests.embedded.raw_client import RawClient
 
 Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
 
@@ -30,9 +30,9 @@ def run(test: Test, *, brokers: int = 3, partitions: int = 1, **options: Any) ->
     """The test on a cluster with a topic; broker 1 leads its partition 0."""
 
     async def main() -> None:
-        async with EmbeddedCluster(brokers=brokers, **options) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(brokers=brokers, **options) as cluster, RawClient(cluster) as raw_client:
             cluster.create_topic("orders", partitions)
-            await test(cluster, OneTopic(cluster, asker, "orders"))
+            await test(cluster, OneTopic(cluster, raw_client, "orders"))
 
     asyncio.run(main())
 
@@ -107,7 +107,7 @@ def test_what_is_not_replicated_is_served_to_followers_alone() -> None:
                 )
             ],
         )
-        answer = await on.asker.ask(by_state, 16, 1)
+        answer = await on.raw_client.ask(by_state, 16, 1)
         assert values(answer.responses[0].partitions[0]) == [b"a", b"b"]
 
         fetching = asyncio.create_task(on.fetch(1, max_wait_ms=60_000))
@@ -131,7 +131,7 @@ def test_a_follower_needs_the_right_of_one() -> None:
 def test_leader_and_epoch_are_checked_first_and_in_order() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         cluster.create_topic("alone", 1, 1)
-        alone = OneTopic(cluster, on.asker, "alone")
+        alone = OneTopic(cluster, on.raw_client, "alone")
         cluster.move_leader("orders", 0, 2)  # epoch 1
         leader, other = 2, 1
 
@@ -169,7 +169,7 @@ def test_the_leader_is_named_from_version_16_on(version: int, told: bool) -> Non
         wanted = FetchPartition(fetch_offset=0, current_leader_epoch=0, partition_max_bytes=MANY)
         topic_id = cluster.state.topics["orders"].topic_id
         request = FetchRequest(topics=[FetchTopic(topic_id=topic_id, partitions=[wanted])])
-        answer = await on.asker.ask(request, version, 1)
+        answer = await on.raw_client.ask(request, version, 1)
         row = answer.responses[0].partitions[0]
         assert row.error_code == FENCED_LEADER_EPOCH
         found = (
@@ -213,7 +213,7 @@ def test_bytes_are_shared_in_the_order_of_the_request_and_the_first_batch_always
                 FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=MANY) for number in order
             ]
             request = FetchRequest(max_bytes=max_bytes, topics=[FetchTopic(topic="orders", partitions=rows)])
-            answer = await on.asker.ask(request, 12, 1)
+            answer = await on.raw_client.ask(request, 12, 1)
             return [len(row.records) / len(one) for row in answer.responses[0].partitions]
 
         assert await sizes(10 * len(one), (0, 1, 2)) == [2, 2, 2]
@@ -263,7 +263,7 @@ def test_read_committed_ends_at_the_last_stable_offset_and_names_what_was_aborte
 
 def test_a_request_may_ask_for_nothing() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
-        answer = await on.asker.ask(FetchRequest(max_wait_ms=60_000, min_bytes=1), 12)
+        answer = await on.raw_client.ask(FetchRequest(max_wait_ms=60_000, min_bytes=1), 12)
         assert (answer.error_code, answer.responses) == (NONE, [])
 
     run(test, brokers=1)

@@ -24,8 +24,8 @@ from kclient.protocol.errors import (
     UNKNOWN_TOPIC_ID,
 )
 from kclient.runtime import Runtime
-from tests.embedded.asker import Asker
 from tests.embedded.one_topic import MANY
+from tests.embedded.raw_client import RawClient
 
 FULL = 0
 
@@ -33,9 +33,9 @@ FULL = 0
 class Talk:
     """One client's session with a broker: `told` are the partitions of the last answer, with code and bytes or not."""
 
-    def __init__(self, cluster: EmbeddedCluster, asker: Asker) -> None:
+    def __init__(self, cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         self.cluster = cluster
-        self.asker = asker
+        self.raw_client = raw_client
         self.session_id = 0
         self.told: list[tuple[int, int, bool]] = []
 
@@ -59,7 +59,7 @@ class Talk:
             topics=[FetchTopic(partitions=rows, **named)] if rows else [],
             forgotten_topics_data=[ForgottenTopic(partitions=list(forget), **named)] if forget else [],
         )
-        answer = await self.asker.ask(request, 12 if topic_id is None else 13, 1)
+        answer = await self.raw_client.ask(request, 12 if topic_id is None else 13, 1)
         if epoch == FULL:
             self.session_id = answer.session_id
         self.told = [
@@ -73,8 +73,8 @@ class Talk:
 def run(test: Callable[[EmbeddedCluster, Talk], Awaitable[None]], **config: Any) -> None:
     async def main() -> None:
         topics = {"orders": 3}
-        async with EmbeddedCluster(topics=topics, config=config) as cluster, Asker(cluster) as asker:
-            await test(cluster, Talk(cluster, asker))
+        async with EmbeddedCluster(topics=topics, config=config) as cluster, RawClient(cluster) as raw_client:
+            await test(cluster, Talk(cluster, raw_client))
 
     asyncio.run(main())
 
@@ -189,7 +189,7 @@ def test_a_session_holds_on_to_topic_ids() -> None:
 @pytest.mark.spec("F-37")
 def test_without_a_slot_there_is_no_session_and_two_minutes_give_one() -> None:
     async def test(cluster: EmbeddedCluster, talk: Talk) -> None:
-        other = Talk(cluster, talk.asker)
+        other = Talk(cluster, talk.raw_client)
         await talk.say(FULL, {0: 0})
         await other.say(FULL, {0: 0})
         assert (other.session_id, other.told) == (NO_SESSION, [(0, NONE, False)])

@@ -10,8 +10,8 @@ from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.fetch import RACK_AWARE
 from kclient.protocol.errors import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
-from tests.embedded.asker import Asker
 from tests.embedded.one_topic import OneTopic, batch, values
+from tests.embedded.raw_client import RawClient
 
 RACKED = {"racks": ["a", "b", "b"], "config": {"replica.selector.class": RACK_AWARE}}
 
@@ -21,9 +21,9 @@ def test_the_leader_sends_a_consumer_to_the_follower_in_its_rack_that_is_furthes
     async def main() -> None:
         async with (
             EmbeddedCluster(brokers=3, topics={"orders": 1}, **RACKED) as cluster,
-            Asker(cluster) as asker,
+            RawClient(cluster) as raw_client,
         ):
-            on = OneTopic(cluster, asker, "orders")
+            on = OneTopic(cluster, raw_client, "orders")
             await on.produce(batch(b"a"))
             cluster.lag("orders", 0, 2)
             await on.produce(batch(b"b"), acks=1)
@@ -49,9 +49,9 @@ def test_the_leader_redirects_no_fetch_for_an_offset_below_the_log_start() -> No
     async def main() -> None:
         async with (
             EmbeddedCluster(brokers=3, topics={"orders": 1}, **RACKED) as cluster,
-            Asker(cluster) as asker,
+            RawClient(cluster) as raw_client,
         ):
-            on = OneTopic(cluster, asker, "orders")
+            on = OneTopic(cluster, raw_client, "orders")
             await on.produce(batch(b"a", b"b"))
             cluster.delete_records("orders", 0, 1)
             below, at = await on.fetch(0, rack_id="b"), await on.fetch(1, rack_id="b")
@@ -64,8 +64,11 @@ def test_the_leader_redirects_no_fetch_for_an_offset_below_the_log_start() -> No
 @pytest.mark.spec("B.10.15", "F-44")
 def test_a_follower_serves_what_it_has() -> None:
     async def main() -> None:
-        async with EmbeddedCluster(brokers=3, topics={"orders": 1}) as cluster, Asker(cluster) as asker:
-            on = OneTopic(cluster, asker, "orders")
+        async with (
+            EmbeddedCluster(brokers=3, topics={"orders": 1}) as cluster,
+            RawClient(cluster) as raw_client,
+        ):
+            on = OneTopic(cluster, raw_client, "orders")
             await on.produce(batch(b"a"))
             cluster.lag("orders", 0, 2)
             await on.produce(batch(b"b"), acks=1)

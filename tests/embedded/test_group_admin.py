@@ -36,7 +36,7 @@ from kclient.protocol.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kclient.types import TopicPartition
-from tests.conformance.asker import Asker as BlockingAsker
+from tests.conformance.raw_client import RawClient as BlockingAsker
 from tests.embedded.grouping import GROUP, World, known, play, stable
 
 ANYBODY = "User:*"
@@ -69,7 +69,7 @@ def test_authorization_is_checked_before_anything_else_of_a_join() -> None:
     async def scenario(world: World) -> None:
         world.cluster.deny(ANYBODY, "READ", "Group:*")
         wrong = JoinGroupRequest(group_id="", session_timeout_ms=1, protocol_type="", protocols=[])
-        answer = await world.asker.ask(wrong, 5)
+        answer = await world.raw_client.ask(wrong, 5)
         assert (answer.error_code, answer.protocol_name) == (GROUP_AUTHORIZATION_FAILED, "")
 
     play(scenario)
@@ -221,8 +221,8 @@ def test_each_listener_is_notified_of_its_own_port() -> None:
         for name in ("PLAINTEXT", "INTERNAL"):
             addresses = cluster.servers(name).split(",")
             host, port = addresses[0].split(":")
-            with BlockingAsker(host, int(port)) as asker:
-                answer = asker.ask(FindCoordinatorRequest(key=GROUP), 3)
+            with BlockingAsker(host, int(port)) as raw_client:
+                answer = raw_client.ask(FindCoordinatorRequest(key=GROUP), 3)
             assert f"{answer.host}:{answer.port}" == addresses[answer.node_id - 1]
 
 
@@ -253,7 +253,7 @@ def test_commits_of_version_0_are_kept_apart() -> None:
             )
             topic = OffsetCommitRequestTopic(name="orders", partitions=[row])
             request = OffsetCommitRequest(group_id=GROUP, topics=[topic])
-        return (await world.asker.ask(request, 0, node)).topics[0].partitions[0]
+        return (await world.raw_client.ask(request, 0, node)).topics[0].partitions[0]
 
     async def scenario(world: World) -> None:
         await known(world)

@@ -21,13 +21,13 @@ async def mixed(world: World) -> tuple[Member, ClassicMember]:
     """A classic member with everything, and a new one that has joined and waits for its half."""
     old = world.member(rebalance_ms=REBALANCE_MS, session_ms=30_000)
     await stable(world, old)
-    new = Member(world.asker, GROUP, "new")
+    new = Member(world.raw_client, GROUP, "new")
     assert (await new.join("orders")).error_code == errors.NONE
     return new, old
 
 
 async def members(world: World) -> list[str]:
-    return [member.member_id for member in (await described(world.asker, GROUP)).members]
+    return [member.member_id for member in (await described(world.raw_client, GROUP)).members]
 
 
 def test_a_classic_member_that_does_not_join_again_in_time_is_fenced() -> None:
@@ -57,7 +57,7 @@ def test_a_classic_member_has_its_own_session_timeout() -> None:
     async def scenario(world: World) -> None:
         old = world.member(session_ms=6_000, rebalance_ms=60_000)
         await stable(world, old)
-        new = Member(world.asker, GROUP, "new")
+        new = Member(world.raw_client, GROUP, "new")
         await new.join("orders")
         world.pass_time(6.1)
         assert await members(world) == ["new"]
@@ -69,7 +69,7 @@ def test_a_classic_member_has_its_own_session_timeout() -> None:
 def test_a_classic_group_stays_classic_where_the_policy_says_so(policy: str) -> None:
     async def scenario(world: World) -> None:
         await stable(world, world.member())
-        answer = await Member(world.asker, GROUP, "new").join("orders")
+        answer = await Member(world.raw_client, GROUP, "new").join("orders")
         assert answer.error_code == errors.GROUP_ID_NOT_FOUND
         text = f"Cannot upgrade classic group {GROUP} to consumer group because online upgrade is disabled."
         assert answer.error_message == text
@@ -81,7 +81,7 @@ def test_a_classic_group_stays_classic_where_the_policy_says_so(policy: str) -> 
 def test_a_classic_group_that_is_too_large_stays_classic() -> None:
     async def scenario(world: World) -> None:
         await stable(world, world.member(), world.member())
-        answer = await Member(world.asker, GROUP, "new").join("orders")
+        answer = await Member(world.raw_client, GROUP, "new").join("orders")
         assert answer.error_message == (
             f"Cannot upgrade classic group {GROUP} to consumer group "
             "because the group size exceeds the consumer group maximum size."
@@ -109,7 +109,9 @@ def test_another_coordinator_reads_a_mixed_group_back() -> None:
         first = world.cluster.coordinator_of(GROUP)
         old = world.member(protocols=(("range", blob("orders")), ("sticky", blob("orders", user_data=b"x"))))
         await stable(world, old)
-        assert (await Member(world.asker, GROUP, "new").join("orders", node=first)).error_code == errors.NONE
+        assert (
+            await Member(world.raw_client, GROUP, "new").join("orders", node=first)
+        ).error_code == errors.NONE
         before = world.group
         world.cluster.kill(first)
         after = inspection.find(world.state, GROUP)

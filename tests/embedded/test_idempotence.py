@@ -22,25 +22,25 @@ from kclient.protocol.errors import (
 )
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import produce
 
 T0 = TopicPartition("t", 0)
 SECONDS = 20.0
-Test = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
+Test = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
 
 def run(test: Test, **keys: Any) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(topics={"t": 1}, **keys) as cluster, Asker(cluster) as asker:
-            await test(cluster, asker)
+        async with EmbeddedCluster(topics={"t": 1}, **keys) as cluster, RawClient(cluster) as raw_client:
+            await test(cluster, raw_client)
 
     asyncio.run(main())
 
 
 async def send(
     cluster: EmbeddedCluster,
-    asker: Asker,
+    raw_client: RawClient,
     sequence: int,
     *,
     producer_id: int = 7,
@@ -57,15 +57,15 @@ async def send(
         base_sequence=sequence,
         is_transactional=transactional,
     )
-    row = await produce(cluster, asker, T0, batch, 9, transactional_id)
+    row = await produce(cluster, raw_client, T0, batch, 9, transactional_id)
     return row.error_code, row.base_offset
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_each_producer_gets_another_id(version: int) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         answers = [
-            await asker.ask(InitProducerIdRequest(transactional_id=None), version, node=node)
+            await raw_client.ask(InitProducerIdRequest(transactional_id=None), version, node=node)
             for node in (1, 2, 1)
         ]
         assert [answer.error_code for answer in answers] == [NONE] * 3
@@ -76,16 +76,16 @@ def test_each_producer_gets_another_id(version: int) -> None:
 
 
 def test_sequences() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        assert await send(cluster, asker, 0, count=3) == (NONE, 0)
-        assert await send(cluster, asker, 3) == (NONE, 3)
-        assert await send(cluster, asker, 3) == (NONE, 3)  # the answer was lost
-        assert await send(cluster, asker, 0, count=3) == (NONE, 0)
-        assert await send(cluster, asker, 5) == (OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        assert await send(cluster, asker, 4) == (NONE, 4)
-        assert await send(cluster, asker, 1, epoch=1) == (OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        assert await send(cluster, asker, 0, epoch=1) == (NONE, 5)
-        assert await send(cluster, asker, 5) == (INVALID_PRODUCER_EPOCH, -1)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        assert await send(cluster, raw_client, 0, count=3) == (NONE, 0)
+        assert await send(cluster, raw_client, 3) == (NONE, 3)
+        assert await send(cluster, raw_client, 3) == (NONE, 3)  # the answer was lost
+        assert await send(cluster, raw_client, 0, count=3) == (NONE, 0)
+        assert await send(cluster, raw_client, 5) == (OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        assert await send(cluster, raw_client, 4) == (NONE, 4)
+        assert await send(cluster, raw_client, 1, epoch=1) == (OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        assert await send(cluster, raw_client, 0, epoch=1) == (NONE, 5)
+        assert await send(cluster, raw_client, 5) == (INVALID_PRODUCER_EPOCH, -1)
 
     run(test)
 
@@ -97,31 +97,31 @@ def test_sequences() -> None:
 def test_a_producer_whose_records_are_gone(release: str, code: int) -> None:
     """KIP-360: whatever sequence comes first is taken. Producers up to 2.4 were told to begin anew."""
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         batch = build_batch([NewRecord()], producer_id=7, producer_epoch=0, base_sequence=9)
-        assert (await produce(cluster, asker, T0, batch, 3)).error_code == code
+        assert (await produce(cluster, raw_client, T0, batch, 3)).error_code == code
 
     run(test, release=release)
 
 
 def test_sequences_outlive_the_leader() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        assert await send(cluster, asker, 0, count=2) == (NONE, 0)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        assert await send(cluster, raw_client, 0, count=2) == (NONE, 0)
         cluster.kill(cluster.leader_of("t", 0))
-        assert await send(cluster, asker, 0, count=2) == (NONE, 0)
-        assert await send(cluster, asker, 3) == (OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-        assert await send(cluster, asker, 2) == (NONE, 2)
+        assert await send(cluster, raw_client, 0, count=2) == (NONE, 0)
+        assert await send(cluster, raw_client, 3) == (OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        assert await send(cluster, raw_client, 2) == (NONE, 2)
 
     run(test, brokers=3)
 
 
 def test_a_client_that_may_be_an_idempotent_producer() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         request = InitProducerIdRequest(transactional_id=None)
         cluster.deny("*", "IDEMPOTENT_WRITE", "Cluster:*")
-        assert (await asker.ask(request, 4)).error_code == NONE  # it may write to a topic
+        assert (await raw_client.ask(request, 4)).error_code == NONE  # it may write to a topic
         cluster.deny("*", "WRITE", "Topic:*")
-        answer = await asker.ask(request, 4)
+        answer = await raw_client.ask(request, 4)
         assert answer.error_code == CLUSTER_AUTHORIZATION_FAILED
         assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
 
@@ -129,8 +129,8 @@ def test_a_client_that_may_be_an_idempotent_producer() -> None:
 
 
 def test_transactional_records_need_a_transactional_id() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        sent = await send(cluster, asker, 0, transactional=True)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        sent = await send(cluster, raw_client, 0, transactional=True)
         assert sent == (TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
 
     run(test)

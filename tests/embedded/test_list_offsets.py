@@ -20,8 +20,8 @@ from kclient.protocol.errors import (
     UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
 )
-from tests.embedded.asker import Asker
 from tests.embedded.one_topic import NOW, OneTopic, batch
+from tests.embedded.raw_client import RawClient
 
 Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
@@ -29,9 +29,9 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
 def run(test: Test, **options: Any) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(brokers=3, **options) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(brokers=3, **options) as cluster, RawClient(cluster) as raw_client:
             cluster.create_topic("orders", 1)
-            await test(cluster, OneTopic(cluster, asker, "orders"))
+            await test(cluster, OneTopic(cluster, raw_client, "orders"))
 
     asyncio.run(main())
 

@@ -16,17 +16,17 @@ from kclient.records.batch import read_batches
 from kclient.records.sections import columns_for, open_batch
 from kclient.records.writer import NewRecord
 from kclient.types import TimestampType
-from tests.embedded.asker import Asker
 from tests.embedded.one_topic import NOW, OneTopic, batch, records
+from tests.embedded.raw_client import RawClient
 
 Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
 
 
 def run(test: Test, *, config: dict[str, str] | None = None, **options: Any) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(**options) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(**options) as cluster, RawClient(cluster) as raw_client:
             cluster.create_topic("orders", 1, config=config)
-            await test(cluster, OneTopic(cluster, asker, "orders"))
+            await test(cluster, OneTopic(cluster, raw_client, "orders"))
 
     asyncio.run(main())
 

@@ -29,8 +29,8 @@ from kclient.protocol.errors import (
 from kclient.protocol.headers import request_frame
 from kclient.records.batch import crc32c, read_batches
 from kclient.types import TimestampType
-from tests.embedded.asker import Asker
 from tests.embedded.one_topic import OneTopic, batch, values
+from tests.embedded.raw_client import RawClient
 from tests.waiting import until
 
 Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
@@ -40,9 +40,9 @@ def run(test: Test, *, brokers: int = 3, config: dict[str, str] | None = None, *
     """The test on a cluster with a topic of one partition, led by broker 1."""
 
     async def main() -> None:
-        async with EmbeddedCluster(brokers=brokers, **options) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(brokers=brokers, **options) as cluster, RawClient(cluster) as raw_client:
             cluster.create_topic("orders", 1, config=config)
-            await test(cluster, OneTopic(cluster, asker, "orders"))
+            await test(cluster, OneTopic(cluster, raw_client, "orders"))
 
     asyncio.run(main())
 
@@ -100,7 +100,7 @@ def test_another_broker_says_who_leads_from_version_10_on(version: int) -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         data = PartitionProduceData(index=0, records=batch(b"a"))
         topic = TopicProduceData(name="orders", partition_data=[data])
-        answer = await on.asker.ask(ProduceRequest(acks=1, topic_data=[topic]), version, 2)
+        answer = await on.raw_client.ask(ProduceRequest(acks=1, topic_data=[topic]), version, 2)
         row = answer.responses[0].partition_responses[0]
         assert row.error_code == NOT_LEADER_OR_FOLLOWER
         if version < 10:
@@ -119,7 +119,7 @@ def test_topics_are_named_by_id_from_version_13_on() -> None:
         for topic_id in (cluster.state.topics["orders"].topic_id, b"\7" * 16):
             data = PartitionProduceData(index=0, records=batch(b"a"))
             topic = TopicProduceData(topic_id=topic_id, partition_data=[data])
-            answer = await on.asker.ask(ProduceRequest(acks=1, topic_data=[topic]), 13, 1)
+            answer = await on.raw_client.ask(ProduceRequest(acks=1, topic_data=[topic]), 13, 1)
             codes.append(answer.responses[0].partition_responses[0].error_code)
         assert codes == [NONE, UNKNOWN_TOPIC_ID]
 

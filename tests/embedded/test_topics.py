@@ -30,32 +30,32 @@ from kclient.protocol.errors import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 
 TOPIC = 2
 
 
-def run(test: Callable[[EmbeddedCluster, Asker], Awaitable[None]], **options: Any) -> None:
+def run(test: Callable[[EmbeddedCluster, RawClient], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(brokers=3, **options) as cluster, Asker(cluster) as asker:
-            await test(cluster, asker)
+        async with EmbeddedCluster(brokers=3, **options) as cluster, RawClient(cluster) as raw_client:
+            await test(cluster, raw_client)
 
     asyncio.run(main())
 
 
 async def create(
-    asker: Asker, topic: CreatableTopic, *, node: int = 1, version: int = 5, **options: Any
+    raw_client: RawClient, topic: CreatableTopic, *, node: int = 1, version: int = 5, **options: Any
 ) -> Any:
     request = CreateTopicsRequest(topics=[topic], **{"timeout_ms": 1000, **options})
-    return (await asker.ask(request, version, node)).topics[0]
+    return (await raw_client.ask(request, version, node)).topics[0]
 
 
 def test_replicas_lie_where_they_were_assigned() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         rows = [CreatableReplicaAssignment(partition_index=n, broker_ids=[3 - n, 1]) for n in (0, 1)]
         asked = CreatableTopic(name="orders", num_partitions=-1, replication_factor=-1, assignments=rows)
-        assert (await create(asker, asked)).error_code == NONE
-        answer = await asker.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+        assert (await create(raw_client, asked)).error_code == NONE
+        answer = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
         told = [(row.leader_id, row.replica_nodes) for row in answer.topics[0].partitions]
         assert told == [(3, [3, 1]), (2, [2, 1])]
 
@@ -64,14 +64,14 @@ def test_replicas_lie_where_they_were_assigned() -> None:
 
 @pytest.mark.parametrize(("release", "code"), [("2.8", INVALID_REPLICATION_FACTOR), ("4.3", NONE)])
 def test_a_broker_that_is_down_holds_replicas_where_there_is_no_zookeeper(release: str, code: int) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.kill(3)
         asked = CreatableTopic(name="orders", num_partitions=3, replication_factor=3)
-        assert (await create(asker, asked)).error_code == code
+        assert (await create(raw_client, asked)).error_code == code
         asked = CreatableTopic(name="more", num_partitions=3, replication_factor=4)
-        assert (await create(asker, asked)).error_code == INVALID_REPLICATION_FACTOR
+        assert (await create(raw_client, asked)).error_code == INVALID_REPLICATION_FACTOR
         if code == NONE:
-            answer = await asker.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+            answer = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
             told = [
                 (row.leader_id, row.isr_nodes, row.offline_replicas) for row in answer.topics[0].partitions
             ]
@@ -84,20 +84,20 @@ def test_a_broker_that_is_down_holds_replicas_where_there_is_no_zookeeper(releas
 
 @pytest.mark.parametrize(("release", "code"), [("2.8", NOT_CONTROLLER), ("3.0", NONE), ("4.3", NONE)])
 def test_only_the_controller_makes_topics_where_brokers_do_not_forward(release: str, code: int) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         asked = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
-        assert (await create(asker, asked, node=2)).error_code == code
+        assert (await create(raw_client, asked, node=2)).error_code == code
         delete = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
-        assert (await asker.ask(delete, 4, 2)).responses[0].error_code == code
+        assert (await raw_client.ask(delete, 4, 2)).responses[0].error_code == code
 
     run(test, release=release)
 
 
 @pytest.mark.parametrize(("release", "made"), [("2.8", True), ("4.3", False)])
 def test_a_timeout_of_0_makes_the_topic_with_zookeeper_only(release: str, made: bool) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         asked = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
-        assert (await create(asker, asked, timeout_ms=0)).error_code == REQUEST_TIMED_OUT
+        assert (await create(raw_client, asked, timeout_ms=0)).error_code == REQUEST_TIMED_OUT
         assert ("orders" in cluster.state.topics) is made
 
     run(test, release=release)
@@ -115,41 +115,41 @@ def test_a_timeout_of_0_makes_the_topic_with_zookeeper_only(release: str, made: 
     ],
 )
 def test_releases_know_different_settings(release: str, key: str, value: str, code: int) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         row = CreatableTopicConfig(name=key, value=value)
         asked = CreatableTopic(name="orders", num_partitions=1, replication_factor=1, configs=[row])
-        assert (await create(asker, asked)).error_code == code
+        assert (await create(raw_client, asked)).error_code == code
 
     run(test, release=release)
 
 
 def test_everything_wants_its_right() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.create_topic("orders", 1)
         cluster.deny("*", "CREATE", "Cluster:*")
         cluster.deny("*", "CREATE", "Topic:new")
         asked = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
-        assert (await create(asker, asked)).error_code == TOPIC_AUTHORIZATION_FAILED
+        assert (await create(raw_client, asked)).error_code == TOPIC_AUTHORIZATION_FAILED
         cluster.deny("*", "DELETE", "Topic:orders")
         delete = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000)
-        assert (await asker.ask(delete, 6)).responses[0].error_code == TOPIC_AUTHORIZATION_FAILED
+        assert (await raw_client.ask(delete, 6)).responses[0].error_code == TOPIC_AUTHORIZATION_FAILED
         cluster.deny("*", "ALTER", "Topic:orders")
         grow = CreatePartitionsRequest(
             timeout_ms=1000, topics=[CreatePartitionsTopic(name="orders", count=2, assignments=None)]
         )
-        assert (await asker.ask(grow, 3)).results[0].error_code == TOPIC_AUTHORIZATION_FAILED
+        assert (await raw_client.ask(grow, 3)).results[0].error_code == TOPIC_AUTHORIZATION_FAILED
         cluster.deny("*", "DESCRIBE_CONFIGS", "Topic:orders")
         ask = DescribeConfigsRequest(
             resources=[DescribeConfigsResource(resource_type=TOPIC, resource_name="orders")]
         )
-        assert (await asker.ask(ask, 4)).results[0].error_code == TOPIC_AUTHORIZATION_FAILED
+        assert (await raw_client.ask(ask, 4)).results[0].error_code == TOPIC_AUTHORIZATION_FAILED
 
     run(test)
 
 
 @pytest.mark.spec("S1-33")
 def test_the_internal_topics_have_their_settings() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.prepare_groups()
         from kclient.embedded.controller import create_internal_topic
 
@@ -159,7 +159,7 @@ def test_the_internal_topics_have_their_settings() -> None:
             resource = DescribeConfigsResource(
                 resource_type=TOPIC, resource_name=name, configuration_keys=None
             )
-            answer = await asker.ask(DescribeConfigsRequest(resources=[resource]), 4)
+            answer = await raw_client.ask(DescribeConfigsRequest(resources=[resource]), 4)
             return {row.name: row.value for row in answer.results[0].configs if row.config_source == 1}
 
         assert await given(OFFSETS_TOPIC) == {
@@ -180,7 +180,7 @@ def test_the_internal_topics_have_their_settings() -> None:
 
 @pytest.mark.spec("F-40")
 def test_a_consumer_lives_through_a_topic_that_is_deleted_and_made_again() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.create_topic("orders", 1)
         cluster.produce("orders", ["old"])
         options = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 100}
@@ -198,13 +198,13 @@ def test_a_consumer_lives_through_a_topic_that_is_deleted_and_made_again() -> No
 
 @pytest.mark.spec("F-41")
 def test_new_partitions_are_seen_with_the_next_metadata() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.create_topic("orders", 1)
         grow = CreatePartitionsRequest(
             timeout_ms=1000, topics=[CreatePartitionsTopic(name="orders", count=4, assignments=None)]
         )
-        assert (await asker.ask(grow, 3)).results[0].error_code == NONE
-        answer = await asker.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 12, 2)
+        assert (await raw_client.ask(grow, 3)).results[0].error_code == NONE
+        answer = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 12, 2)
         assert [row.leader_id for row in answer.topics[0].partitions] == [1, 2, 3, 1]
         assert answer.topics[0].topic_id == cluster.state.topics["orders"].topic_id
 
@@ -213,9 +213,9 @@ def test_new_partitions_are_seen_with_the_next_metadata() -> None:
 
 @pytest.mark.parametrize(("release", "code"), [("2.8", 5), ("4.3", UNKNOWN_TOPIC_OR_PARTITION)])
 def test_a_topic_that_metadata_makes_is_there_the_next_time(release: str, code: int) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         request = MetadataRequest(topics=[MetadataRequestTopic(name="orders")])
-        codes = [(await asker.ask(request, 9)).topics[0].error_code for _ in range(2)]
+        codes = [(await raw_client.ask(request, 9)).topics[0].error_code for _ in range(2)]
         assert codes == [code, NONE]
 
     run(test, release=release)

@@ -13,7 +13,7 @@ from kclient.embedded.transactions.records import write_markers
 from kclient.embedded.transactions.transaction import TransactionMetadata, TransactionState
 from kclient.records.batch import read_batches
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer, settled
 from tests.records.support import columns_of, golden_cases
 
@@ -70,8 +70,8 @@ def test_java_wrote_both_kinds() -> None:
 
 def test_the_coordinators_epoch_is_in_the_marker() -> None:
     async def main() -> list[int]:
-        async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster, Asker(cluster) as asker:
-            producer = RawProducer(cluster, asker, "a")
+        async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster, RawClient(cluster) as raw_client:
+            producer = RawProducer(cluster, raw_client, "a")
             await producer.init()
             for _ in range(3):
                 await producer.transact(T0, b"1", commit=True)
@@ -88,9 +88,9 @@ def test_the_coordinators_epoch_is_in_the_marker() -> None:
 
 def test_a_partition_that_is_gone_needs_no_marker() -> None:
     async def main() -> None:
-        async with EmbeddedCluster(topics={"t": 1, "other": 1}) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(topics={"t": 1, "other": 1}) as cluster, RawClient(cluster) as raw_client:
             cluster.delay_markers(1000)
-            producer = RawProducer(cluster, asker, "a")
+            producer = RawProducer(cluster, raw_client, "a")
             await producer.init()
             await producer.begin_write(T0, b"1")
             await producer.begin_write(TopicPartition("other", 0), b"2")

@@ -37,24 +37,24 @@ from kclient.protocol.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer, coordinator_of, settled
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-Test = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
+Test = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
 
 def run(test: Test, **keys: Any) -> None:
     async def main() -> None:
-        async with EmbeddedCluster(topics={"t": 2}, **keys) as cluster, Asker(cluster) as asker:
-            await test(cluster, asker)
+        async with EmbeddedCluster(topics={"t": 2}, **keys) as cluster, RawClient(cluster) as raw_client:
+            await test(cluster, raw_client)
 
     asyncio.run(main())
 
 
 def test_one_bad_partition_keeps_the_others_out() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init()
         nowhere, hidden = TopicPartition("nowhere", 0), TopicPartition("hidden", 0)
         cluster.deny("*", "WRITE", "Topic:hidden")
@@ -68,7 +68,7 @@ def test_one_bad_partition_keeps_the_others_out() -> None:
             OPERATION_NOT_ATTEMPTED,
             UNKNOWN_TOPIC_OR_PARTITION,
         ]
-        await coordinator_of(cluster, asker, OFFSETS_TOPIC, "g")
+        await coordinator_of(cluster, raw_client, OFFSETS_TOPIC, "g")
         assert await producer.add(TopicPartition(OFFSETS_TOPIC, 0)) == [TOPIC_AUTHORIZATION_FAILED]
         assert await producer.add(T0, T1) == [NONE, NONE]
 
@@ -76,8 +76,8 @@ def test_one_bad_partition_keeps_the_others_out() -> None:
 
 
 def test_authorization() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a", v2=True)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a", v2=True)
         await producer.init()
         cluster.deny("*", "READ", "Group:g")
         assert await producer.add_group("g") == GROUP_AUTHORIZATION_FAILED
@@ -94,8 +94,8 @@ def test_authorization() -> None:
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_brokers_ask_for_many_at_once(version: int) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        first, second = RawProducer(cluster, asker, "a"), RawProducer(cluster, asker, "b")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        first, second = RawProducer(cluster, raw_client, "a"), RawProducer(cluster, raw_client, "b")
         await first.init()
         await second.init()
         assert await first.add(T0) == [NONE]
@@ -115,7 +115,7 @@ def test_brokers_ask_for_many_at_once(version: int) -> None:
             row("c", 1, 0, 0),
             row("b", second.producer_id, second.epoch, 0, 9),
         ]
-        answer = await asker.ask(AddPartitionsToTxnRequest(transactions=rows), version)
+        answer = await raw_client.ask(AddPartitionsToTxnRequest(transactions=rows), version)
         codes = [
             [one.partition_error_code for topic in result.topic_results for one in topic.results_by_partition]
             for result in answer.results_by_transaction
@@ -127,7 +127,7 @@ def test_brokers_ask_for_many_at_once(version: int) -> None:
             [OPERATION_NOT_ATTEMPTED, UNKNOWN_TOPIC_OR_PARTITION],
         ]
         cluster.deny("*", "CLUSTER_ACTION", "Cluster:*")
-        answer = await asker.ask(AddPartitionsToTxnRequest(transactions=rows), version)
+        answer = await raw_client.ask(AddPartitionsToTxnRequest(transactions=rows), version)
         assert (answer.error_code, answer.results_by_transaction) == (CLUSTER_AUTHORIZATION_FAILED, [])
 
     run(test)
@@ -147,8 +147,8 @@ def test_brokers_ask_for_many_at_once(version: int) -> None:
 def test_a_partition_that_was_not_added(release: str, version: int, code: int) -> None:
     """KIP-890: refused, or added by its leader; brokers before took it, and no marker ever came."""
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init()
         assert await producer.write(T0, b"1", version=version) == code
         ends = {NONE: (NONE if version == 12 else INVALID_TXN_STATE)}.get(code, INVALID_TXN_STATE)
@@ -158,8 +158,8 @@ def test_a_partition_that_was_not_added(release: str, version: int, code: int) -
 
 
 def test_a_batch_that_comes_after_the_marker_opens_no_transaction() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init()
         await producer.transact(T0, b"1", commit=True)
         await settled(cluster)
@@ -174,8 +174,8 @@ def test_a_batch_that_comes_after_the_marker_opens_no_transaction() -> None:
 def test_a_leader_whose_coordinator_is_not_there(v2: bool) -> None:
     """Producers expect errors of a leader: NOT_ENOUGH_REPLICAS is one that they try again after."""
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a", v2=v2)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a", v2=v2)
         await producer.init()
         assert v2 or await producer.add(T0) == [NONE]
         cluster.move_leader("t", 0, 1)
@@ -200,9 +200,9 @@ def test_a_leader_whose_coordinator_is_not_there(v2: bool) -> None:
 
 
 def test_v2_writes_while_the_transaction_before_ends() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.delay_markers(10000)
-        producer = RawProducer(cluster, asker, "a", v2=True)
+        producer = RawProducer(cluster, raw_client, "a", v2=True)
         await producer.init()
         assert await producer.write(T0, b"1") == NONE
         assert await producer.end(commit=True) == NONE
@@ -217,8 +217,8 @@ def test_v2_writes_while_the_transaction_before_ends() -> None:
 
 
 def test_too_few_replicas_of_the_log() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init()
         assert await producer.add(T0) == [NONE]
         alone = await producer.coordinator()
@@ -234,9 +234,9 @@ def test_too_few_replicas_of_the_log() -> None:
 
 
 def test_a_coordinator_whose_topic_is_new() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.state.coordinator_start_seconds = 1.0
-        producer = RawProducer(cluster, asker, "a")
+        producer = RawProducer(cluster, raw_client, "a")
         assert await producer.init() == NOT_COORDINATOR
         cluster.state.clock.advance(1.0)
         assert await producer.init() == NONE

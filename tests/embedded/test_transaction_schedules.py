@@ -16,7 +16,7 @@ from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer, produce, settled
 
 PARTITIONS = [TopicPartition("t", number) for number in range(2)]
@@ -69,9 +69,9 @@ def test_exactly_the_committed_is_read(steps: list[tuple[int, str, int, int]], v
 
 async def play(steps: list[tuple[int, str, int, int]], v2: list[bool]) -> None:
     cluster = EmbeddedCluster(brokers=2, topics={"t": len(PARTITIONS)})
-    async with cluster, Asker(cluster) as asker:
+    async with cluster, RawClient(cluster) as raw_client:
         model = Model()
-        names = [RawProducer(cluster, asker, f"p{number}", v2=v2[number]) for number in range(PRODUCERS)]
+        names = [RawProducer(cluster, raw_client, f"p{number}", v2=v2[number]) for number in range(PRODUCERS)]
         open_now: list[int | None] = [None] * PRODUCERS
         for producer in names:
             await producer.init()
@@ -86,7 +86,7 @@ async def play(steps: list[tuple[int, str, int, int]], v2: list[bool]) -> None:
                 model.written[tp] += [(value, open_now[which]) for value in values]
             elif move == "plain":
                 batch = build_batch([NewRecord(None, one, cluster.state.clock.wall_ms()) for one in values])
-                assert (await produce(cluster, asker, tp, batch)).error_code == 0
+                assert (await produce(cluster, raw_client, tp, batch)).error_code == 0
                 model.written[tp] += [(value, None) for value in values]
             elif move == "move":
                 cluster.move_leader("t", at)

@@ -24,18 +24,18 @@ from kclient.protocol.errors import (
     PRODUCER_FENCED,
 )
 from kclient.types import TopicPartition
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer, settled
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-Test = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
+Test = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
 
 def run(test: Test, **keys: Any) -> None:
     async def main() -> None:
         keys.setdefault("brokers", 1)
-        async with EmbeddedCluster(topics={"t": 2}, **keys) as cluster, Asker(cluster) as asker:
-            await test(cluster, asker)
+        async with EmbeddedCluster(topics={"t": 2}, **keys) as cluster, RawClient(cluster) as raw_client:
+            await test(cluster, raw_client)
 
     asyncio.run(main())
 
@@ -68,8 +68,8 @@ both = pytest.mark.parametrize("v2", [False, True], ids=["V1", "V2"])
 @both
 @pytest.mark.spec("B.12", "S0-51")
 def test_only_what_is_committed_is_read(v2: bool) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a", v2=v2)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a", v2=v2)
         assert await producer.init() == NONE
         await producer.transact(T0, b"1", b"2", commit=True)
         await producer.transact(T0, b"3", commit=False)
@@ -83,8 +83,8 @@ def test_only_what_is_committed_is_read(v2: bool) -> None:
 @both
 @pytest.mark.spec("B.12")
 def test_an_open_transaction_holds_the_last_stable_offset(v2: bool) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer, other = (RawProducer(cluster, asker, name, v2=v2) for name in "ab")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer, other = (RawProducer(cluster, raw_client, name, v2=v2) for name in "ab")
         assert [await producer.init(), await other.init()] == [NONE, NONE]
         await producer.begin_write(T0, b"first")
         await other.transact(T0, b"second", commit=True)
@@ -101,9 +101,9 @@ def test_an_open_transaction_holds_the_last_stable_offset(v2: bool) -> None:
 def test_markers_may_come_later_than_the_answer(v2: bool) -> None:
     """While they are not written the transaction is committed, and nobody sees it."""
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.delay_markers(3600000)
-        producer = RawProducer(cluster, asker, "a", v2=v2)
+        producer = RawProducer(cluster, raw_client, "a", v2=v2)
         await producer.init()
         await producer.begin_write(T0, b"1")
         assert await producer.end(commit=True) == NONE
@@ -120,8 +120,8 @@ def test_markers_may_come_later_than_the_answer(v2: bool) -> None:
 
 
 def test_a_second_producer_fences_the_first() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        old, new = RawProducer(cluster, asker, "a"), RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        old, new = RawProducer(cluster, raw_client, "a"), RawProducer(cluster, raw_client, "a")
         await old.init()
         await old.begin_write(T0, b"zombie")
         assert await new.init() == CONCURRENT_TRANSACTIONS  # first the open transaction is aborted
@@ -145,8 +145,8 @@ def test_a_second_producer_fences_the_first() -> None:
 def test_a_producer_bumps_its_own_epoch_and_may_ask_twice() -> None:
     """KIP-360: the answer to the first request was lost."""
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init()
         before = (producer.producer_id, producer.epoch)
         assert await producer.init(expected=before) == NONE
@@ -161,8 +161,8 @@ def test_a_producer_bumps_its_own_epoch_and_may_ask_twice() -> None:
 
 @both
 def test_the_last_epoch_is_followed_by_another_producer_id(v2: bool) -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a", v2=v2)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a", v2=v2)
         await producer.init()
         first = producer.producer_id
         cluster.state.brokers[1].transactions.transactions["a"].epoch = producer.epoch = 2**15 - 2
@@ -186,8 +186,8 @@ def test_the_last_epoch_is_followed_by_another_producer_id(v2: bool) -> None:
 
 
 def test_v2_ends_every_transaction_with_another_epoch() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a", v2=True)
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a", v2=True)
         await producer.init()
         assert await producer.end(commit=True) == INVALID_TXN_STATE
         epoch = producer.epoch
@@ -208,8 +208,8 @@ def test_v2_ends_every_transaction_with_another_epoch() -> None:
 
 
 def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init(timeout_ms=60_000)
         await producer.begin_write(T0, b"1")
         cluster.state.clock.advance(50.0)
@@ -227,8 +227,8 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() 
 
 
 def test_a_transactional_id_that_is_unused_is_forgotten() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init()
         cluster.state.clock.advance(100.0)
         assert await producer.add(T0) == [INVALID_PRODUCER_ID_MAPPING]
@@ -239,20 +239,20 @@ def test_a_transactional_id_that_is_unused_is_forgotten() -> None:
 
 
 def test_what_init_refuses() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         assert await producer.init(timeout_ms=0) == INVALID_TRANSACTION_TIMEOUT
         assert await producer.init(timeout_ms=900_001) == INVALID_TRANSACTION_TIMEOUT
         assert await producer.init(timeout_ms=900_000) == NONE
-        nameless = RawProducer(cluster, asker, "")
+        nameless = RawProducer(cluster, raw_client, "")
         assert await nameless.init() == INVALID_REQUEST
 
     run(test)
 
 
 def test_end_without_a_transaction() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         assert await producer.end(commit=True) == INVALID_PRODUCER_ID_MAPPING
         await producer.init()
         assert await producer.end(commit=True) == INVALID_TXN_STATE
@@ -269,9 +269,9 @@ def test_end_without_a_transaction() -> None:
 def test_another_coordinator_writes_the_markers(v2: bool) -> None:
     """What was decided when the coordinator died is done by the next one."""
 
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.delay_markers(5000)
-        producer = RawProducer(cluster, asker, "a", v2=v2)
+        producer = RawProducer(cluster, raw_client, "a", v2=v2)
         await producer.init()
         await producer.begin_write(T0, b"1")
         assert await producer.end(commit=True) == NONE
@@ -291,8 +291,8 @@ def test_another_coordinator_writes_the_markers(v2: bool) -> None:
 
 
 def test_another_coordinator_goes_on_with_an_open_transaction() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer, slow = RawProducer(cluster, asker, "a"), RawProducer(cluster, asker, "b")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer, slow = RawProducer(cluster, raw_client, "a"), RawProducer(cluster, raw_client, "b")
         await producer.init()
         await slow.init(timeout_ms=100_000)
         await producer.begin_write(T0, b"1")
@@ -311,16 +311,16 @@ def test_another_coordinator_goes_on_with_an_open_transaction() -> None:
 
 
 def test_others_are_not_the_coordinator() -> None:
-    async def test(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "a")
+    async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "a")
         await producer.init()
         here = await producer.coordinator()
-        ask = asker.ask
+        ask = raw_client.ask
 
         async def elsewhere(request: Any, version: int, node: int | None = None, lane: str = "") -> Any:
             return await ask(request, version, (node or 1) % 3 + 1, lane)
 
-        asker.ask = elsewhere  # type: ignore[method-assign]
+        raw_client.ask = elsewhere  # type: ignore[method-assign]
         assert here == await producer.coordinator()
         assert await producer.add(T0) == [NOT_COORDINATOR]
         assert await producer.end(commit=True) == NOT_COORDINATOR

@@ -42,7 +42,7 @@ def answer(*partitions: tuple[TopicPartition, PartitionData], **fields: Any) -> 
     return FetchResponse(responses=topics, **fields)
 
 
-class Shop:
+class DeliveryPipeline:
     """Positions, a buffer and a delivery; `arrive` stands for the fetcher."""
 
     def __init__(self, *partitions: TopicPartition, **keys: Any) -> None:

@@ -13,7 +13,7 @@ from kclient.generated.fetch_response import FetchResponse
 from kclient.protocol.primitives import ZERO_UUID
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
-from tests.fetch.fetch_support import Shop, answer, data
+from tests.fetch.fetch_support import DeliveryPipeline, answer, data
 from tests.positions.fake_cluster import FakeCluster, settle
 
 FETCH = "FetchRequest"
@@ -56,18 +56,18 @@ class Logs:
 @asynccontextmanager
 async def fetching(
     cluster: FakeCluster, *partitions: TopicPartition, **keys: Any
-) -> AsyncIterator[tuple[Shop, Fetcher]]:
+) -> AsyncIterator[tuple[DeliveryPipeline, Fetcher]]:
     """All partitions stand at 0, led as metadata says."""
-    shop = Shop(**keys)
-    shop.positions.assign(partitions)
+    pipeline = DeliveryPipeline(**keys)
+    pipeline.positions.assign(partitions)
     for tp in partitions:
-        shop.positions.seek(tp, OffsetAndMetadata(0), cluster.metadata.leader(tp))
+        pipeline.positions.seek(tp, OffsetAndMetadata(0), cluster.metadata.leader(tp))
     runtime = Runtime(rng=random.Random(1))
-    fetcher = Fetcher(cluster, shop.positions, shop.buffer, shop.config, runtime)  # type: ignore[arg-type]
+    fetcher = Fetcher(cluster, pipeline.positions, pipeline.buffer, pipeline.config, runtime)  # type: ignore[arg-type]
     task = asyncio.create_task(fetcher.run())
     try:
         await settle()
-        yield shop, fetcher
+        yield pipeline, fetcher
     finally:
         task.cancel()
         await asyncio.wait([task])
@@ -75,10 +75,12 @@ async def fetching(
         assert not [other for other in asyncio.all_tasks() if "fetch" in other.get_name()]
 
 
-def move_leader(cluster: FakeCluster, shop: Shop, tp: TopicPartition, leader: LeaderAndEpoch) -> None:
+def move_leader(
+    cluster: FakeCluster, pipeline: DeliveryPipeline, tp: TopicPartition, leader: LeaderAndEpoch
+) -> None:
     """What the upkeep of positions does after a metadata update, where nothing has to be validated."""
     cluster.set_leaders({tuple(tp): (leader.node_id or 0, leader.epoch or 0)})
-    shop.positions.follow_leader(tp, leader, can_validate=False)
+    pipeline.positions.follow_leader(tp, leader, can_validate=False)
 
 
 def offsets_asked(cluster: FakeCluster) -> list[list[tuple[int, int]]]:

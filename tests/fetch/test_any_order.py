@@ -11,7 +11,7 @@ import pytest
 from kclient.errors import PortClosedError
 from kclient.records.writer import NewRecord, build_batch, build_marker
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
-from tests.fetch.fetch_support import P0, P1, P2, Shop
+from tests.fetch.fetch_support import P0, P1, P2, DeliveryPipeline
 from tests.fetch.fetcher_support import FETCH, Logs, fetching
 from tests.positions.fake_cluster import FakeCluster, run
 
@@ -57,16 +57,18 @@ class Oracle:
         self.due[tp] = offset + 1
 
 
-def step(rng: random.Random, cluster: FakeCluster, shop: Shop, logs: Logs, oracle: Oracle) -> None:
+def step(
+    rng: random.Random, cluster: FakeCluster, pipeline: DeliveryPipeline, logs: Logs, oracle: Oracle
+) -> None:
     """One thing that a user, a rebalance or a broker may do at any moment."""
     tp = rng.choice(PARTITIONS)
     action = rng.choice(
         ["poll"] * 8 + ["seek", "pause", "resume", "revoke", "assign", "move", "error", "heal", "cut"]
     )
-    positions, leader = shop.positions, cluster.metadata.leader(tp)
+    positions, leader = pipeline.positions, cluster.metadata.leader(tp)
     if action == "poll":
         paused = positions.paused()
-        for record in shop.poll(rng.randint(1, 30)) or ():
+        for record in pipeline.poll(rng.randint(1, 30)) or ():
             handed = TopicPartition(record.topic, record.partition)
             assert handed not in paused
             oracle.hand_out(handed, record.offset)
@@ -109,21 +111,21 @@ async def scenario(seed: int) -> None:
         logs.batches[tp], visible[tp] = log_with_holes(rng)
     oracle = Oracle(visible)
     async with fetching(cluster, *PARTITIONS, buffer_memory_bytes=rng.choice([500, 2_000, 10**6])) as (
-        shop,
+        pipeline,
         fetcher,
     ):
         for _ in range(150):
             await asyncio.sleep(rng.choice([0, 0, 0.001, 0.1]))
-            step(rng, cluster, shop, logs, oracle)
+            step(rng, cluster, pipeline, logs, oracle)
         logs.fields.clear()
         cluster.answer(FETCH, logs)
         assert fetcher.take_error() is None
-        for tp in shop.positions.assigned():
-            shop.positions.resume(tp)
-        ends = {tp: logs.batches[tp][-1][1] for tp in shop.positions.assigned()}
-        while any((shop.offset(tp) or 0) < end for tp, end in ends.items()):
+        for tp in pipeline.positions.assigned():
+            pipeline.positions.resume(tp)
+        ends = {tp: logs.batches[tp][-1][1] for tp in pipeline.positions.assigned()}
+        while any((pipeline.offset(tp) or 0) < end for tp, end in ends.items()):
             await asyncio.sleep(0.01)
-            for record in shop.poll() or ():
+            for record in pipeline.poll() or ():
                 oracle.hand_out(TopicPartition(record.topic, record.partition), record.offset)
         for tp in ends:
             assert not [o for o in visible[tp] if o >= (oracle.due[tp] or 0)]
@@ -143,10 +145,10 @@ def test_the_same_seed_asks_the_same_questions() -> None:
         logs = Logs(cluster)
         for tp in PARTITIONS:
             logs.batches[tp], _ = log_with_holes(random.Random(7))
-        async with fetching(cluster, *PARTITIONS) as (shop, _):
+        async with fetching(cluster, *PARTITIONS) as (pipeline, _):
             for _ in range(50):
                 await asyncio.sleep(0.01)
-                shop.poll(20)
+                pipeline.poll(20)
         return [(asked.node_id, str(asked.message)) for asked in cluster.asked]
 
     assert run(questions()) == run(questions())

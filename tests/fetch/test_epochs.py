@@ -50,10 +50,10 @@ def test_the_leader_gets_the_epoch_before_the_position_and_nothing_of_a_read_ahe
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0, epoch=3))
         logs.append(P0, 1, 2, batch(1, epoch=4))
-        async with fetching(cluster, P0) as (shop, _):
-            await until(lambda: len(shop.buffer.queue(P0)) == 2)
+        async with fetching(cluster, P0) as (pipeline, _):
+            await until(lambda: len(pipeline.buffer.queue(P0)) == 2)
             assert epochs_asked(cluster) == [[(0, 5, -1)], [(1, 5, -1)]]
-            assert [*shop.offsets(), *shop.offsets()] == [(0, 0), (0, 1)]
+            assert [*pipeline.offsets(), *pipeline.offsets()] == [(0, 0), (0, 1)]
             await settle()
             assert epochs_asked(cluster)[2:] == [[(2, 5, 4)]]
 
@@ -66,12 +66,12 @@ def test_an_epoch_goes_to_no_broker_that_may_not_know_it(where: str) -> None:
     async def scenario() -> None:
         cluster = on_node_1(version=11 if where == "at an old broker" else 17)
         Logs(cluster)
-        async with fetching(cluster, P0) as (shop, _):
-            shop.positions.advance(P0, 5, 4)
+        async with fetching(cluster, P0) as (pipeline, _):
+            pipeline.positions.advance(P0, 5, 4)
             if where == "at a follower":
-                state = shop.positions.state(P0)
+                state = pipeline.positions.state(P0)
                 state.preferred_read_replica, state.preferred_until = 2, 10**9
-            shop.positions.changed.notify()
+            pipeline.positions.changed.notify()
             await asyncio.sleep(1.1)
             assert epochs_asked(cluster)[1] == [(5, 5, -1)]
             assert cluster.of(FETCH)[1].node_id == (2 if where == "at a follower" else 1)
@@ -85,15 +85,15 @@ def test_a_diverging_epoch_makes_the_position_wait_for_a_judgement() -> None:
         cluster = on_node_1()
         logs = Logs(cluster)
         end = fetch_response.EpochEndOffset(epoch=3, end_offset=2)
-        async with fetching(cluster, P0) as (shop, _):
-            shop.positions.advance(P0, 5, 4)
-            shop.positions.changed.notify()
+        async with fetching(cluster, P0) as (pipeline, _):
+            pipeline.positions.advance(P0, 5, 4)
+            pipeline.positions.changed.notify()
             logs.fields[P0] = {"diverging_epoch": end}
             await asyncio.sleep(1.1)
-            state = shop.positions.state(P0)
+            state = pipeline.positions.state(P0)
             assert (state.fetch_state, state.divergence) == (AWAIT_VALIDATION, EpochEnd(3, 2))
             assert len(cluster.of(FETCH)) == 2
-            assert len(shop.buffer) == 0
+            assert len(pipeline.buffer) == 0
 
     run(scenario())
 
@@ -209,21 +209,21 @@ def test_a_position_is_not_taken_along_into_another_topic_of_the_same_name() -> 
     async def scenario() -> None:
         cluster = on_node_1()
         logs = Logs(cluster)
-        async with fetching(cluster, P0, P1) as (shop, _):
+        async with fetching(cluster, P0, P1) as (pipeline, _):
             for tp in (P0, P1):
-                shop.positions.follow_topic(tp, OLD_ID)
+                pipeline.positions.follow_topic(tp, OLD_ID)
             cluster.topic_ids["orders"] = NEW_ID
             cluster.set_leaders({("orders", 0): (1, 0), ("orders", 1): (1, 0)})
             logs.names[NEW_ID] = "orders"
             logs.append(P0, 0, 1, batch(0))
             await asyncio.sleep(1.1)
             assert {t.topic_id for one in cluster.of(FETCH) for t in one.message.topics} == {OLD_ID}
-            shop.positions.follow_topic(P0, NEW_ID)
-            assert list(shop.positions.take_out_of_range()) == [P0]
-            assert P0 not in shop.positions.all_consumed()
-            assert P1 in shop.positions.all_consumed()
-            shop.positions.seek(P0, OffsetAndMetadata(0), ON_1)
-            await until(shop.offsets)
+            pipeline.positions.follow_topic(P0, NEW_ID)
+            assert list(pipeline.positions.take_out_of_range()) == [P0]
+            assert P0 not in pipeline.positions.all_consumed()
+            assert P1 in pipeline.positions.all_consumed()
+            pipeline.positions.seek(P0, OffsetAndMetadata(0), ON_1)
+            await until(pipeline.offsets)
             last = cluster.of(FETCH)[-1].message
             assert {t.topic_id for t in last.topics} == {NEW_ID}
 
@@ -236,13 +236,13 @@ def test_what_was_fetched_of_the_old_topic_is_not_handed_out() -> None:
         cluster = on_node_1()
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0))
-        async with fetching(cluster, P0) as (shop, _):
-            shop.positions.follow_topic(P0, OLD_ID)
-            await until(lambda: shop.buffer.queue(P0))
-            shop.positions.follow_topic(P0, NEW_ID)
-            assert shop.poll() is None
+        async with fetching(cluster, P0) as (pipeline, _):
+            pipeline.positions.follow_topic(P0, OLD_ID)
+            await until(lambda: pipeline.buffer.queue(P0))
+            pipeline.positions.follow_topic(P0, NEW_ID)
+            assert pipeline.poll() is None
             await settle()
-            assert len(shop.buffer) == 0
+            assert len(pipeline.buffer) == 0
 
     run(scenario())
 
@@ -263,11 +263,11 @@ def test_numbers_of_an_answer_that_came_too_late_for_its_position_are_kept() -> 
 
         cluster.answer(FETCH, held)
         logs.fields[P0] = {"high_watermark": 70, "last_stable_offset": 60, "log_start_offset": 5}
-        async with fetching(cluster, P0) as (shop, _):
-            shop.positions.seek(P0, OffsetAndMetadata(50), ON_1)
+        async with fetching(cluster, P0) as (pipeline, _):
+            pipeline.positions.seek(P0, OffsetAndMetadata(50), ON_1)
             gate.set()
             await asyncio.sleep(0.6)
-            state = shop.positions.state(P0)
+            state = pipeline.positions.state(P0)
             assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (70, 60, 5)
 
     run(scenario())

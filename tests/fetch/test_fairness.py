@@ -53,9 +53,9 @@ def test_the_order_of_service_outlives_a_new_plan() -> None:
         logs = Logs(cluster)
         for n in range(3):
             logs.append(P0, n, n + 1, batch(n))
-        async with fetching(cluster, P0, P1, P2) as (shop, _):
-            while shop.offset(P0) != 3:
-                shop.poll()
+        async with fetching(cluster, P0, P1, P2) as (pipeline, _):
+            while pipeline.offset(P0) != 3:
+                pipeline.poll()
                 cluster.metadata.changed.notify()  # so that all is planned anew
                 await asyncio.sleep(0.01)
             orders = [[partition for partition, _ in asked] for asked in offsets_asked(cluster)]
@@ -73,12 +73,12 @@ def test_a_partition_that_is_paused_or_moved_keeps_its_turn() -> None:
         cluster = FakeCluster({("orders", n): (1, 5) for n in range(3)})
         logs = Logs(cluster)
         logs.append(P1, 0, 1, batch(0))
-        async with fetching(cluster, P0, P1, P2) as (shop, _):
-            shop.positions.pause(P0)
+        async with fetching(cluster, P0, P1, P2) as (pipeline, _):
+            pipeline.positions.pause(P0)
             await asyncio.sleep(0.1)
-            shop.poll()
-            shop.positions.resume(P0)
-            shop.positions.seek(P2, OffsetAndMetadata(5), shop.positions.state(P2).position.leader)
+            pipeline.poll()
+            pipeline.positions.resume(P0)
+            pipeline.positions.seek(P2, OffsetAndMetadata(5), pipeline.positions.state(P2).position.leader)
             await asyncio.sleep(1)
             assert offsets_asked(cluster)[-1] == [(0, 0), (2, 5), (1, 1)]
 
@@ -98,10 +98,10 @@ def test_where_memory_holds_one_answer_the_brokers_have_it_by_turns() -> None:
                     tp, n, n + 1, build_batch([NewRecord(None, b"x" * 60_000, 0, offset=n)], base_offset=n)
                 )
         keys = {"buffer_memory_bytes": 100_000, "max_partition_fetch_bytes": 100_000}
-        async with fetching(cluster, P0, P1, P2, **keys) as (shop, _):
+        async with fetching(cluster, P0, P1, P2, **keys) as (pipeline, _):
             served: list[int] = []
             while len(served) < 30:
-                served += [record.partition for record in shop.poll(1) or ()]
+                served += [record.partition for record in pipeline.poll(1) or ()]
                 await asyncio.sleep(0.01)
         assert sorted(served[:3]) == [0, 1, 2]
         assert served == served[:3] * 10

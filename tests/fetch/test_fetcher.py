@@ -72,9 +72,9 @@ def test_a_node_has_one_fetch_in_flight() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         Logs(cluster)
-        async with fetching(cluster, P0, P1) as (shop, _):
+        async with fetching(cluster, P0, P1) as (pipeline, _):
             for _ in range(10):
-                shop.positions.changed.notify()
+                pipeline.positions.changed.notify()
                 await settle()
             assert len(cluster.of(FETCH)) == 1
             await asyncio.sleep(0.55)
@@ -119,13 +119,13 @@ def test_per_partition_one_chunk_is_drained_and_one_waits() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0)
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             await asyncio.sleep(5)
             assert offsets_asked(cluster) == [[(0, 0)], [(0, 10)]]
-            assert len(shop.offsets(5)) == 5
+            assert len(pipeline.offsets(5)) == 5
             await asyncio.sleep(5)
             assert len(cluster.of(FETCH)) == 2
-            assert len(shop.offsets(5)) == 5
+            assert len(pipeline.offsets(5)) == 5
             await asyncio.sleep(5)
             assert offsets_asked(cluster)[2:] == [[(0, 20)]]
 
@@ -137,10 +137,10 @@ def test_a_node_is_left_alone_while_one_of_its_partitions_is_full_and_then_asked
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0, batches=3)
-        async with fetching(cluster, P0, P1) as (shop, _):
+        async with fetching(cluster, P0, P1) as (pipeline, _):
             await asyncio.sleep(5)
             assert offsets_asked(cluster) == [[(0, 0), (1, 0)], [(1, 0), (0, 10)]]
-            assert len(shop.offsets(10)) == 10
+            assert len(pipeline.offsets(10)) == 10
             await settle()
             assert offsets_asked(cluster)[2:] == [[(1, 0), (0, 20)]]
 
@@ -153,9 +153,9 @@ def test_everything_arrives_once_and_in_order() -> None:
         cluster = on_node_1()
         filled(cluster, P0, P1, P2, batches=20)
         seen: dict[int, list[int]] = {0: [], 1: [], 2: []}
-        async with fetching(cluster, P0, P1, P2) as (shop, _):
+        async with fetching(cluster, P0, P1, P2) as (pipeline, _):
             while sum(map(len, seen.values())) < 600:
-                for partition, offset in shop.offsets(7):
+                for partition, offset in pipeline.offsets(7):
                     seen[partition].append(offset)
                 await asyncio.sleep(0.001)
         assert seen == {n: list(range(200)) for n in range(3)}
@@ -169,16 +169,16 @@ def test_after_a_seek_the_next_record_is_the_sought_one(moment: str) -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0)
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             if moment != "in flight":
-                await until(lambda: len(shop.buffer.queue(P0)) == 2)
+                await until(lambda: len(pipeline.buffer.queue(P0)) == 2)
             if moment == "half handed out":
-                assert len(shop.offsets(5)) == 5
-            shop.positions.seek(P0, OffsetAndMetadata(33), LeaderAndEpoch(1, 5))
+                assert len(pipeline.offsets(5)) == 5
+            pipeline.positions.seek(P0, OffsetAndMetadata(33), LeaderAndEpoch(1, 5))
             found: list[tuple[int, int]] = []
             while not found:
                 await asyncio.sleep(0.01)
-                found = shop.offsets(1)
+                found = pipeline.offsets(1)
             assert found == [(0, 33)]
 
     run(scenario())
@@ -189,14 +189,14 @@ def test_a_paused_partition_is_not_fetched_and_goes_on_from_memory() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0)
-        async with fetching(cluster, P0) as (shop, _):
-            await until(lambda: len(shop.buffer.queue(P0)) == 2)
-            shop.positions.pause(P0)
+        async with fetching(cluster, P0) as (pipeline, _):
+            await until(lambda: len(pipeline.buffer.queue(P0)) == 2)
+            pipeline.positions.pause(P0)
             await asyncio.sleep(3)
             assert len(cluster.of(FETCH)) == 2
-            assert shop.poll() is None
-            shop.positions.resume(P0)
-            assert len(shop.offsets(20)) == 10
+            assert pipeline.poll() is None
+            pipeline.positions.resume(P0)
+            assert len(pipeline.offsets(20)) == 10
             assert len(cluster.of(FETCH)) == 2
 
     run(scenario())
@@ -207,13 +207,13 @@ def test_a_paused_or_revoked_partition_is_left_out_of_the_requests() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         Logs(cluster)
-        async with fetching(cluster, P0, P1, P2) as (shop, _):
-            shop.positions.pause(P0)
+        async with fetching(cluster, P0, P1, P2) as (pipeline, _):
+            pipeline.positions.pause(P0)
             await asyncio.sleep(0.6)
-            shop.positions.assign([P0, P1])
+            pipeline.positions.assign([P0, P1])
             await asyncio.sleep(0.6)
-            shop.positions.resume(P0)
-            shop.positions.mark_pending_revocation([P1])
+            pipeline.positions.resume(P0)
+            pipeline.positions.mark_pending_revocation([P1])
             await asyncio.sleep(0.6)
             asked = [sorted(partition for partition, _ in one) for one in offsets_asked(cluster)]
             assert asked == [[0, 1, 2], [1, 2], [1], [0]]
@@ -238,9 +238,9 @@ def test_a_partition_that_got_data_goes_to_the_end_of_the_next_request() -> None
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0, batches=3)
-        async with fetching(cluster, P0, P1, P2) as (shop, _):
-            while shop.offset(P0) != 30:
-                shop.poll()
+        async with fetching(cluster, P0, P1, P2) as (pipeline, _):
+            while pipeline.offset(P0) != 30:
+                pipeline.poll()
                 await asyncio.sleep(0.01)
             orders = [[partition for partition, _ in asked] for asked in offsets_asked(cluster)]
             assert orders[0] == [0, 1, 2]
@@ -255,8 +255,8 @@ def test_topic_ids_are_used_only_where_every_topic_has_one() -> None:
         cluster = FakeCluster({("orders", 0): (1, 5), ("audit", 0): (1, 5)}, topic_ids=ids)
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0))
-        async with fetching(cluster, P0, TopicPartition("audit", 0)) as (shop, _):
-            await until(lambda: shop.offset(P0) == 1 or shop.poll())
+        async with fetching(cluster, P0, TopicPartition("audit", 0)) as (pipeline, _):
+            await until(lambda: pipeline.offset(P0) == 1 or pipeline.poll())
             first = cluster.of(FETCH)[0]
             return first.max_version, {topic.topic_id for topic in first.message.topics}
 
@@ -270,12 +270,12 @@ def test_a_failed_request_leaves_nothing_and_is_repeated_with_backoff() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         cluster.answer(FETCH, lambda node, request: PortClosedError("gone"))
-        async with fetching(cluster, P0) as (shop, fetcher):
+        async with fetching(cluster, P0) as (pipeline, fetcher):
             await asyncio.sleep(10)
             assert 8 <= len(cluster.of(FETCH)) <= 20
             assert fetcher.take_error() is None
             filled(cluster, P0)
-            await until(lambda: shop.offsets(1))
+            await until(lambda: pipeline.offsets(1))
 
     run(scenario())
 
@@ -285,13 +285,13 @@ def test_an_error_that_no_retry_heals_is_reported_once_and_then_tried_again() ->
     async def scenario() -> None:
         cluster = on_node_1()
         cluster.answer(FETCH, lambda node, request: AuthenticationError("no"))
-        async with fetching(cluster, P0) as (shop, fetcher):
+        async with fetching(cluster, P0) as (pipeline, fetcher):
             await asyncio.sleep(5)
             assert len(cluster.of(FETCH)) == 1
             assert isinstance(fetcher.take_error(), AuthenticationError)
             assert fetcher.take_error() is None
             filled(cluster, P0)
-            await until(lambda: shop.offsets(1))
+            await until(lambda: pipeline.offsets(1))
 
     run(scenario())
 
@@ -302,11 +302,11 @@ def test_a_new_leader_is_asked_with_its_epoch() -> None:
         cluster = on_node_1()
         logs = filled(cluster, P0)
         logs.fields[P0] = {"error_code": 6}
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             assert cluster.updates
             del logs.fields[P0]
-            move_leader(cluster, shop, P0, LeaderAndEpoch(2, 6))
-            await until(lambda: shop.offsets(1))
+            move_leader(cluster, pipeline, P0, LeaderAndEpoch(2, 6))
+            await until(lambda: pipeline.offsets(1))
             again = cluster.of(FETCH)[1]
             assert again.node_id == 2
             assert again.message.topics[0].partitions[0].current_leader_epoch == 6
@@ -326,11 +326,11 @@ def test_memory_stays_in_the_budget_and_everything_still_arrives() -> None:
         most, seen = 0, 0
         async with fetching(
             cluster, *partitions, buffer_memory_bytes=200_000, max_partition_fetch_bytes=30_000
-        ) as (shop, _):
+        ) as (pipeline, _):
             while seen < 160:
                 await asyncio.sleep(0.001)
-                most = max(most, shop.buffer.bytes_used)
-                seen += len(shop.offsets(1))
+                most = max(most, pipeline.buffer.bytes_used)
+                seen += len(pipeline.offsets(1))
         assert 100_000 < most < 200_000 + 21_000
 
     run(scenario())
@@ -341,17 +341,20 @@ def test_data_of_paused_partitions_does_not_starve_the_others() -> None:
     async def scenario() -> None:
         cluster = on_node_1(2)
         filled(cluster, P0, P1)
-        async with fetching(cluster, P0, buffer_memory_bytes=100, max_partition_fetch_bytes=100) as (shop, _):
-            await until(lambda: shop.buffer.queue(P0))
-            shop.positions.pause(P0)
-            shop.positions.assign([P0, P1])
-            shop.positions.seek(P1, OffsetAndMetadata(0), LeaderAndEpoch(1, 5))
-            await until(lambda: shop.offsets(1))
-            assert shop.offset(P1) == 1
-            shop.positions.resume(P0)
+        async with fetching(cluster, P0, buffer_memory_bytes=100, max_partition_fetch_bytes=100) as (
+            pipeline,
+            _,
+        ):
+            await until(lambda: pipeline.buffer.queue(P0))
+            pipeline.positions.pause(P0)
+            pipeline.positions.assign([P0, P1])
+            pipeline.positions.seek(P1, OffsetAndMetadata(0), LeaderAndEpoch(1, 5))
+            await until(lambda: pipeline.offsets(1))
+            assert pipeline.offset(P1) == 1
+            pipeline.positions.resume(P0)
             found: list[tuple[int, int]] = []
             while (0, 0) not in found:
-                found += shop.offsets(10)
+                found += pipeline.offsets(10)
                 await asyncio.sleep(0.01)
 
     run(scenario())
@@ -375,12 +378,12 @@ def test_an_answer_about_other_partitions_is_discarded(fault: str) -> None:
             return answer
 
         cluster.answer(FETCH, wrong)
-        async with fetching(cluster, P0, P1) as (shop, _):
+        async with fetching(cluster, P0, P1) as (pipeline, _):
             await asyncio.sleep(1)
-            assert len(shop.buffer) == 0
+            assert len(pipeline.buffer) == 0
             assert len(cluster.of(FETCH)) < 10
             cluster.answer(FETCH, logs)
-            await until(lambda: shop.offsets(1))
+            await until(lambda: pipeline.offsets(1))
 
     run(scenario())
 
@@ -393,10 +396,10 @@ def test_formats_whose_end_only_decoding_reports_are_not_read_ahead() -> None:
         old = bytearray(batch(0, 1))
         old[16] = 1
         logs.append(P0, 0, 2, bytes(old))
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             await asyncio.sleep(2)
             assert len(cluster.of(FETCH)) == 1
-            assert len(shop.buffer.queue(P0)) == 1
+            assert len(pipeline.buffer.queue(P0)) == 1
 
     run(scenario())
 
@@ -409,13 +412,13 @@ def test_a_partition_that_waits_for_the_user_does_not_stop_its_node() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         logs = filled(cluster, P0)
-        async with fetching(cluster, P0, P1, value_deserializer=fails) as (shop, _):
-            await until(lambda: len(shop.buffer.queue(P0)) == 2)
+        async with fetching(cluster, P0, P1, value_deserializer=fails) as (pipeline, _):
+            await until(lambda: len(pipeline.buffer.queue(P0)) == 2)
             with pytest.raises(DecodeError):
-                shop.poll()
+                pipeline.poll()
             logs.append(P1, 0, 1, build_batch([NewRecord(None, None)]))
-            await until(lambda: shop.offsets() if shop.buffer.queue(P1) else None)
-            assert shop.offset(P1) == 1
+            await until(lambda: pipeline.offsets() if pipeline.buffer.queue(P1) else None)
+            assert pipeline.offset(P1) == 1
 
     run(scenario())
 
@@ -432,14 +435,14 @@ def test_data_of_paused_and_of_broken_partitions_does_not_starve_the_others() ->
         logs.append(P2, 0, 1, build_batch([NewRecord(None, None)]))
         memory = len(logs.batches[P0][0][2]) + len(logs.batches[P1][0][2])
         keys = {"buffer_memory_bytes": memory, "max_partition_fetch_bytes": memory}
-        async with fetching(cluster, P0, P1, value_deserializer=fails, **keys) as (shop, _):
-            await until(lambda: shop.buffer.queue(P0) and shop.buffer.queue(P1))
-            shop.positions.pause(P1)
+        async with fetching(cluster, P0, P1, value_deserializer=fails, **keys) as (pipeline, _):
+            await until(lambda: pipeline.buffer.queue(P0) and pipeline.buffer.queue(P1))
+            pipeline.positions.pause(P1)
             with pytest.raises(DecodeError):
-                shop.poll()
-            shop.positions.assign([P0, P1, P2])
-            shop.positions.seek(P2, OffsetAndMetadata(0), LeaderAndEpoch(1, 5))
-            await until(lambda: shop.buffer.queue(P2))
+                pipeline.poll()
+            pipeline.positions.assign([P0, P1, P2])
+            pipeline.positions.seek(P2, OffsetAndMetadata(0), LeaderAndEpoch(1, 5))
+            await until(lambda: pipeline.buffer.queue(P2))
 
     run(scenario())
 
@@ -449,15 +452,15 @@ def test_a_node_is_asked_for_records_when_it_has_said_where_all_its_partitions_b
     async def scenario() -> None:
         cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5), ("orders", 2): (2, 5)})
         Logs(cluster)
-        async with fetching(cluster, P0, P1, P2) as (shop, _):
-            shop.positions.request_offset_reset(P1, EARLIEST)
-            versions = {P1: shop.positions.state(P1).position_version}
-            shop.positions.mark_in_flight(versions, 10**9)
+        async with fetching(cluster, P0, P1, P2) as (pipeline, _):
+            pipeline.positions.request_offset_reset(P1, EARLIEST)
+            versions = {P1: pipeline.positions.state(P1).position_version}
+            pipeline.positions.mark_in_flight(versions, 10**9)
             await asyncio.sleep(1.1)  # the fetches in flight have ended
             assert len([asked for asked in cluster.of(FETCH) if asked.node_id == 1]) == 1
             assert len([asked for asked in cluster.of(FETCH) if asked.node_id == 2]) == 3
-            shop.positions.clear_in_flight(versions)
-            shop.positions.seek(P1, OffsetAndMetadata(7), LeaderAndEpoch(1, 5))
+            pipeline.positions.clear_in_flight(versions)
+            pipeline.positions.seek(P1, OffsetAndMetadata(7), LeaderAndEpoch(1, 5))
             await settle()
             assert offsets_asked(cluster)[-1] == [(0, 0), (1, 7)]
 

@@ -10,27 +10,27 @@ import pytest
 from kclient.fetch.response import FetchResponseHandler
 from kclient.fetch.session import FetchSession, PartitionFetch
 from kclient.runtime import Runtime
-from tests.fetch.fetch_support import P0, P1, Shop, answer, batch, data
+from tests.fetch.fetch_support import P0, P1, DeliveryPipeline, answer, batch, data
 from tests.positions.fake_cluster import FakeCluster
 
 
 @pytest.mark.spec("S2-24", "S2-37", "S3-32")
 def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> None:
     """A rebalance while a Fetch is out: the order of service does not know the revoked partition any more."""
-    shop = Shop(P0, P1)
+    pipeline = DeliveryPipeline(P0, P1)
     cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
     runtime = Runtime(rng=random.Random(1))
-    answers = FetchResponseHandler(cluster, shop.positions, shop.buffer, shop.config, runtime)
+    answers = FetchResponseHandler(cluster, pipeline.positions, pipeline.buffer, pipeline.config, runtime)
     answers.follow_positions()
     wanted = {
-        tp: PartitionFetch(tp, 0, 5, None, shop.positions.state(tp).position_version) for tp in (P0, P1)
+        tp: PartitionFetch(tp, 0, 5, None, pipeline.positions.state(tp).position_version) for tp in (P0, P1)
     }
     session = FetchSession()
     session.next_request(wanted)
-    shop.positions.assign([P1])
+    pipeline.positions.assign([P1])
     answers.follow_positions()
     assert answers.handle(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
-    assert shop.offsets() == [(1, 0), (1, 1)]
+    assert pipeline.offsets() == [(1, 0), (1, 1)]
 
 
 @pytest.mark.spec("S2-53", "S2-40")
@@ -39,17 +39,17 @@ def test_an_answer_about_data_that_are_in_the_buffer_already_is_dropped_and_the_
 ) -> None:
     """The leader moved while a Fetch was out, and both leaders answered."""
     caplog.set_level(logging.DEBUG, "kclient.fetch")
-    shop = Shop(P0)
+    pipeline = DeliveryPipeline(P0)
     cluster = FakeCluster({("orders", 0): (1, 5)})
     answers = FetchResponseHandler(
-        cluster, shop.positions, shop.buffer, shop.config, Runtime(rng=random.Random(1))
+        cluster, pipeline.positions, pipeline.buffer, pipeline.config, Runtime(rng=random.Random(1))
     )
     answers.follow_positions()
-    wanted = {P0: PartitionFetch(P0, 0, 5, None, shop.positions.state(P0).position_version)}
+    wanted = {P0: PartitionFetch(P0, 0, 5, None, pipeline.positions.state(P0).position_version)}
     for node_id in (1, 2):
         session = FetchSession()
         session.next_request(wanted)
         assert answers.handle(node_id, session, answer(data(P0, batch(0, 1))))
-    assert shop.offsets() == [(0, 0), (0, 1)]
+    assert pipeline.offsets() == [(0, 0), (0, 1)]
     told = [(one.levelno, one.getMessage()) for one in caplog.records if "Dropping" in one.getMessage()]
     assert told == [(logging.DEBUG, f"Dropping a fetch of {P0} at 0: 2 is next")]

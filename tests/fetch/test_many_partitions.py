@@ -15,17 +15,17 @@ from kclient.fetch.session import FetchSession
 from kclient.positions.state import EARLIEST
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
-from tests.fetch.fetch_support import P0, P1, Shop, batch
+from tests.fetch.fetch_support import P0, P1, DeliveryPipeline, batch
 from tests.fetch.fetcher_support import Logs, fetching, offsets_asked
 from tests.positions.fake_cluster import FakeCluster, run, settle
 
 
 def idle_poll_seconds(partitions: int) -> float:
-    shop = Shop(*(TopicPartition("idle", n) for n in range(partitions)))
+    pipeline = DeliveryPipeline(*(TopicPartition("idle", n) for n in range(partitions)))
     times = []
     for _ in range(200):
         before = time.perf_counter()
-        assert shop.poll(500) is None
+        assert pipeline.poll(500) is None
         times.append(time.perf_counter() - before)
     return statistics.median(times)
 
@@ -38,12 +38,14 @@ def test_a_poll_over_2000_idle_partitions_costs_at_most_twice_one_over_20() -> N
 
 
 def test_2000_partitions_without_data_are_not_looked_at_when_one_has_some() -> None:
-    shop = Shop(P0, *(TopicPartition("idle", n) for n in range(2000)))
-    shop.arrive(P0, batch(0))
+    pipeline = DeliveryPipeline(P0, *(TopicPartition("idle", n) for n in range(2000)))
+    pipeline.arrive(P0, batch(0))
     looked_at = []
-    find = shop.positions.find
-    shop.positions.find = lambda tp, position_version=None: looked_at.append(tp) or find(tp, position_version)  # type: ignore[method-assign]
-    assert shop.offsets() == [(0, 0)]
+    find = pipeline.positions.find
+    pipeline.positions.find = lambda tp, position_version=None: (
+        looked_at.append(tp) or find(tp, position_version)
+    )  # type: ignore[method-assign]
+    assert pipeline.offsets() == [(0, 0)]
     assert set(looked_at) == {P0}
 
 
@@ -56,14 +58,14 @@ def test_one_busy_partition_of_many_is_the_only_one_that_a_fetch_looks_at(
     async def scenario() -> None:
         cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
         logs = Logs(cluster)
-        async with fetching(cluster, *partitions) as (shop, _):
+        async with fetching(cluster, *partitions) as (pipeline, _):
             await asyncio.sleep(1)
             looked_at.clear()
             told.clear()
             for offset in range(5):
                 logs.append(P0, offset, offset + 1, batch(offset))
                 await asyncio.sleep(1)
-                assert shop.offsets() == [(0, offset)]
+                assert pipeline.offsets() == [(0, offset)]
             await asyncio.sleep(1)
             assert set(looked_at) == {P0}
             assert {tp for news in told for tp in news} == {P0}
@@ -93,20 +95,20 @@ def test_a_partition_without_a_leader_does_not_have_all_others_looked_at(
     async def scenario() -> None:
         cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
         logs = Logs(cluster)
-        async with fetching(cluster, *partitions) as (shop, _):
-            shop.positions.follow_leader(leaderless, LeaderAndEpoch(9, 6), can_validate=False)
+        async with fetching(cluster, *partitions) as (pipeline, _):
+            pipeline.positions.follow_leader(leaderless, LeaderAndEpoch(9, 6), can_validate=False)
             await asyncio.sleep(1)
             asked = len(cluster.updates)
             looked_at.clear()
             for offset in range(5):
                 logs.append(P0, offset, offset + 1, batch(offset))
                 await asyncio.sleep(1)
-                assert shop.offsets() == [(0, offset)]
+                assert pipeline.offsets() == [(0, offset)]
             await asyncio.sleep(1)
             assert set(looked_at) == {P0}
             assert len(cluster.updates) > asked
             cluster.set_leaders({tuple(tp): (1, 7) for tp in partitions})
-            shop.positions.follow_leader(leaderless, LeaderAndEpoch(1, 7), can_validate=False)
+            pipeline.positions.follow_leader(leaderless, LeaderAndEpoch(1, 7), can_validate=False)
             await asyncio.sleep(1)
             assert any((leaderless.partition, 0) in asked for asked in offsets_asked(cluster)[-3:])
 
@@ -135,14 +137,14 @@ def test_a_client_that_moves_partitions_one_by_one_has_each_looked_at_once(
     async def scenario() -> None:
         cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
         Logs(cluster)
-        async with fetching(cluster, *partitions) as (shop, _):
+        async with fetching(cluster, *partitions) as (pipeline, _):
             if not told:
-                shop.positions.mark_pending_callback(partitions)
-                shop.positions.changed.notify()
+                pipeline.positions.mark_pending_callback(partitions)
+                pipeline.positions.changed.notify()
                 await settle()
             looked_at.clear()
             for tp in partitions:
-                MOVES[move](shop.positions, tp)
+                MOVES[move](pipeline.positions, tp)
                 await settle()
             assert looked_at == partitions
 
@@ -159,11 +161,11 @@ def test_one_partition_that_errs_does_not_have_all_others_looked_at(monkeypatch:
         cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
         logs = Logs(cluster)
         logs.fields[partitions[0]] = {"error_code": 29}
-        async with fetching(cluster, *partitions) as (shop, _):
+        async with fetching(cluster, *partitions) as (pipeline, _):
             await asyncio.sleep(0.05)
             looked_at.clear()
             for tp in partitions[1:]:
-                shop.positions.pause(tp)
+                pipeline.positions.pause(tp)
                 await settle()
             assert looked_at == partitions[1:]
 
@@ -204,10 +206,10 @@ def test_while_every_node_is_busy_nothing_is_planned(monkeypatch: pytest.MonkeyP
     async def scenario() -> None:
         cluster = FakeCluster({("orders", 0): (1, 5)})
         Logs(cluster)
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             plans = len(planned)
             for _ in range(5):
-                shop.buffer.space_freed.notify()
+                pipeline.buffer.space_freed.notify()
                 await settle()
             assert len(planned) == plans
             cluster.metadata.changed.notify()

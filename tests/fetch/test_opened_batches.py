@@ -8,7 +8,7 @@ from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.call_counter import CallCounter
-from tests.fetch.fetch_support import ON_1, P0, P1, P2, Shop
+from tests.fetch.fetch_support import ON_1, P0, P1, P2, DeliveryPipeline
 
 BUFFER = 10_000
 MOST_CALLS = 175  # of functions, for one record
@@ -20,36 +20,38 @@ def packed(first: int, records: int = 2, size: int = 3_000) -> bytes:
     return build_batch(values, base_offset=first, compression=Compression.ZSTD)
 
 
-def open_bytes(shop: Shop, tp: TopicPartition) -> int:
-    return shop.buffer.queue(tp)[0].open_bytes
+def open_bytes(pipeline: DeliveryPipeline, tp: TopicPartition) -> int:
+    return pipeline.buffer.queue(tp)[0].open_bytes
 
 
 def test_a_poll_ends_with_the_batch_that_reaches_the_limit_and_the_next_goes_on() -> None:
-    shop = Shop(P0, buffer_memory_bytes=BUFFER)
-    shop.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
-    assert shop.offsets() == [(0, 0), (0, 1), (0, 2), (0, 3)]
-    assert shop.offsets() == [(0, 4), (0, 5), (0, 6), (0, 7)]
-    assert shop.offsets() == [(0, 8), (0, 9)]
+    pipeline = DeliveryPipeline(P0, buffer_memory_bytes=BUFFER)
+    pipeline.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
+    assert pipeline.offsets() == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert pipeline.offsets() == [(0, 4), (0, 5), (0, 6), (0, 7)]
+    assert pipeline.offsets() == [(0, 8), (0, 9)]
 
 
 def test_the_limit_counts_over_partitions() -> None:
-    shop = Shop(P0, P1, buffer_memory_bytes=BUFFER)
-    shop.arrive(P0, packed(0, size=6_000))
-    shop.arrive(P1, packed(0, size=6_000))
-    assert shop.offsets() == [(0, 0), (0, 1)]
-    assert shop.offsets() == [(1, 0), (1, 1)]
+    pipeline = DeliveryPipeline(P0, P1, buffer_memory_bytes=BUFFER)
+    pipeline.arrive(P0, packed(0, size=6_000))
+    pipeline.arrive(P1, packed(0, size=6_000))
+    assert pipeline.offsets() == [(0, 0), (0, 1)]
+    assert pipeline.offsets() == [(1, 0), (1, 1)]
 
 
 def test_a_batch_larger_than_the_limit_is_handed_out_alone_and_in_as_many_polls_as_it_takes() -> None:
-    shop = Shop(P0, buffer_memory_bytes=BUFFER)
-    shop.arrive(P0, packed(0, 6, size=5_000) + packed(6))
-    assert [len(shop.offsets(4)) for _ in range(3)] == [4, 4, 0]
+    pipeline = DeliveryPipeline(P0, buffer_memory_bytes=BUFFER)
+    pipeline.arrive(P0, packed(0, 6, size=5_000) + packed(6))
+    assert [len(pipeline.offsets(4)) for _ in range(3)] == [4, 4, 0]
 
 
 def test_batches_that_are_not_compressed_count_as_what_was_fetched_already() -> None:
-    shop = Shop(P0, buffer_memory_bytes=BUFFER)
-    shop.arrive(P0, b"".join(build_batch([NewRecord(None, bytes(9_000))], base_offset=n) for n in range(5)))
-    assert len(shop.offsets()) == 5
+    pipeline = DeliveryPipeline(P0, buffer_memory_bytes=BUFFER)
+    pipeline.arrive(
+        P0, b"".join(build_batch([NewRecord(None, bytes(9_000))], base_offset=n) for n in range(5))
+    )
+    assert len(pipeline.offsets()) == 5
 
 
 def test_a_deserializer_sees_every_record_once_and_in_order() -> None:
@@ -59,9 +61,9 @@ def test_a_deserializer_sees_every_record_once_and_in_order() -> None:
         seen.append(len(data))
         return len(data)
 
-    shop = Shop(P0, buffer_memory_bytes=BUFFER, value_deserializer=note)
-    shop.arrive(P0, b"".join(packed(n, 1, size=6_000 + n) for n in range(5)))
-    assert [len(shop.offsets()) for _ in range(3)] == [2, 2, 1]
+    pipeline = DeliveryPipeline(P0, buffer_memory_bytes=BUFFER, value_deserializer=note)
+    pipeline.arrive(P0, b"".join(packed(n, 1, size=6_000 + n) for n in range(5)))
+    assert [len(pipeline.offsets()) for _ in range(3)] == [2, 2, 1]
     assert seen == [6_000, 6_001, 6_002, 6_003, 6_004]
 
 
@@ -69,30 +71,32 @@ def test_a_deserializer_sees_every_record_once_and_in_order() -> None:
 def test_paused_partitions_keep_no_decompressed_batches_beyond_the_limit(
     half_read: list[TopicPartition],
 ) -> None:
-    shop = Shop(P0, P1, P2, buffer_memory_bytes=BUFFER)
+    pipeline = DeliveryPipeline(P0, P1, P2, buffer_memory_bytes=BUFFER)
     for tp in half_read:
-        shop.arrive(tp, packed(0, 3))  # 9 kB
-        assert shop.offsets(1) == [(tp.partition, 0)]
-        shop.positions.pause(tp)
-    shop.arrive(P2, packed(0))
-    assert shop.offsets() == [(2, 0), (2, 1)]
-    assert sum(open_bytes(shop, tp) for tp in half_read) <= BUFFER
+        pipeline.arrive(tp, packed(0, 3))  # 9 kB
+        assert pipeline.offsets(1) == [(tp.partition, 0)]
+        pipeline.positions.pause(tp)
+    pipeline.arrive(P2, packed(0))
+    assert pipeline.offsets() == [(2, 0), (2, 1)]
+    assert sum(open_bytes(pipeline, tp) for tp in half_read) <= BUFFER
     for tp in half_read:
-        shop.positions.resume(tp)
-    assert sorted(shop.offsets() + shop.offsets()) == [(tp.partition, n) for tp in half_read for n in (1, 2)]
+        pipeline.positions.resume(tp)
+    assert sorted(pipeline.offsets() + pipeline.offsets()) == [
+        (tp.partition, n) for tp in half_read for n in (1, 2)
+    ]
 
 
 def test_a_seek_into_a_later_batch_opens_none_before_it() -> None:
-    shop = Shop(P0, buffer_memory_bytes=1_024)
-    shop.positions.seek(P0, OffsetAndMetadata(8), ON_1)
-    shop.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
-    assert shop.offsets() == [(0, 8), (0, 9)]
+    pipeline = DeliveryPipeline(P0, buffer_memory_bytes=1_024)
+    pipeline.positions.seek(P0, OffsetAndMetadata(8), ON_1)
+    pipeline.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
+    assert pipeline.offsets() == [(0, 8), (0, 9)]
 
 
 def test_a_record_of_an_uncompressed_batch_pays_nothing_for_the_limit_on_decompressed_ones() -> None:
-    shop = Shop(P0)
-    shop.arrive(P0, build_batch([NewRecord(None, b"v")] * 10))
-    shop.offsets(1)
+    pipeline = DeliveryPipeline(P0)
+    pipeline.arrive(P0, build_batch([NewRecord(None, b"v")] * 10))
+    pipeline.offsets(1)
     with CallCounter() as calls:
-        shop.offsets(1)
+        pipeline.offsets(1)
     assert calls.count < MOST_CALLS

@@ -23,7 +23,7 @@ from kclient.network.backoff import Backoff
 from kclient.positions.state import EARLIEST
 from kclient.runtime import Runtime
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata, TopicPartition
-from tests.fetch.fetch_support import Shop, answer, batch, data
+from tests.fetch.fetch_support import DeliveryPipeline, answer, batch, data
 from tests.positions.fake_cluster import FakeCluster
 
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0), TopicPartition("b", 1)]
@@ -60,10 +60,10 @@ class PlanMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cluster = FakeCluster(LEADERS)
-        self.shop = Shop(*PARTITIONS, retry_backoff_ms=100, metadata_max_age_ms=5000)
-        self.positions = self.shop.positions
+        self.pipeline = DeliveryPipeline(*PARTITIONS, retry_backoff_ms=100, metadata_max_age_ms=5000)
+        self.positions = self.pipeline.positions
         self.clock = Clock.seeded(1)
-        parts: Any = (self.cluster, self.positions, self.shop.buffer, self.shop.config, self.clock)
+        parts: Any = (self.cluster, self.positions, self.pipeline.buffer, self.pipeline.config, self.clock)
         self.fetcher = Fetcher(*parts)
         self.nodes = self.fetcher._nodes
 
@@ -85,7 +85,7 @@ class PlanMachine(RuleBasedStateMachine):
     def seek(self, tp: TopicPartition, offset: int, epoch: int | None) -> None:
         if tp in self.positions:
             self.positions.seek(tp, OffsetAndMetadata(offset, epoch), self.leader(tp))
-            self.shop.buffer.drop([tp])
+            self.pipeline.buffer.drop([tp])
 
     @rule(tp=some, lost=st.booleans())
     def reset(self, tp: TopicPartition, lost: bool) -> None:
@@ -166,7 +166,7 @@ class PlanMachine(RuleBasedStateMachine):
     ) -> None:
         """One question to a node: the session says what the plan wants, and some of it is answered."""
         node_id = draw.draw(st.sampled_from(self.fetcher._plan.ready_nodes()))
-        backoff = Backoff.for_retries(self.shop.config, self.clock)
+        backoff = Backoff.for_retries(self.pipeline.config, self.clock)
         node = self.nodes.setdefault(node_id, NodeFetchState(node_id, backoff))
         wanted = self.fetcher._plan.nodes[node_id].requests
         is_full = node.session.next_request(wanted, node.changes).epoch == 0
@@ -196,12 +196,12 @@ class PlanMachine(RuleBasedStateMachine):
     def poll(self, max_records: int, drops: bool) -> None:
         """While it decodes, room may be made for others."""
         with suppress(KclientError):
-            if (task := self.shop.delivery.begin(max_records)) is not None:
+            if (task := self.pipeline.delivery.begin(max_records)) is not None:
                 while not task.decode():
                     pass
-                self.shop.buffer.drop(PARTITIONS if drops else [])
+                self.pipeline.buffer.drop(PARTITIONS if drops else [])
                 self.says_what_a_new_plan_says()
-                self.shop.delivery.finish(task)
+                self.pipeline.delivery.finish(task)
 
     @rule(seconds=st.sampled_from([0.01, 0.1, 1, 6]))
     def time_passes(self, seconds: float) -> None:
@@ -227,8 +227,8 @@ TestPlan.settings = settings(max_examples=150, stateful_step_count=40, deadline=
 @pytest.mark.spec("S2-08", "S2-39")
 def test_what_is_handed_out_after_room_was_made_moves_the_plan_on() -> None:
     machine = PlanMachine()
-    machine.shop.arrive(PARTITIONS[0], batch(0, 1))
+    machine.pipeline.arrive(PARTITIONS[0], batch(0, 1))
     machine.says_what_a_new_plan_says()
     machine.poll(1, drops=True)
-    assert machine.shop.offset(PARTITIONS[0]) == 1
+    assert machine.pipeline.offset(PARTITIONS[0]) == 1
     machine.says_what_a_new_plan_says()

@@ -31,17 +31,17 @@ def test_errors_of_a_stale_view_update_metadata_and_are_asked_again_without_a_wo
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0))
         logs.fields[P0] = {"error_code": code}
-        async with fetching(cluster, P0) as (shop, fetcher):
-            shop.positions.state(P0).preferred_read_replica = 1
+        async with fetching(cluster, P0) as (pipeline, fetcher):
+            pipeline.positions.state(P0).preferred_read_replica = 1
             await asyncio.sleep(0.5)
             assert cluster.updates
-            assert shop.positions.state(P0).preferred_read_replica is None
-            assert shop.poll() is None
+            assert pipeline.positions.state(P0).preferred_read_replica is None
+            assert pipeline.poll() is None
             assert fetcher.take_error() is None
             asked = len(cluster.of(FETCH))
             assert 2 <= asked <= 5
             del logs.fields[P0]
-            await until(shop.offsets)
+            await until(pipeline.offsets)
 
     run(scenario())
 
@@ -72,14 +72,14 @@ def test_a_partition_that_errs_is_asked_again_after_longer_and_longer_pauses_and
             "retry_backoff_max_ms": 1_000,
             "fetch_max_wait_ms": 10,
         }
-        async with fetching(cluster, P0, P1, **keys) as (shop, _):
+        async with fetching(cluster, P0, P1, **keys) as (pipeline, _):
             await until(lambda: len(times) == 8)
             for step, (earlier, later) in enumerate(pairwise(times)):
                 middle = min(0.1 * 2**step, 1.0)
                 assert 0.8 * middle <= later - earlier <= min(1.2 * middle, 1.0) + 0.05, step
             assert others > 100
             del logs.fields[P0]
-            await until(shop.offsets)
+            await until(pipeline.offsets)
             logs.fields[P0] = {"error_code": 75}
             times.clear()
             await until(lambda: len(times) == 3)
@@ -105,13 +105,13 @@ def test_a_node_that_does_not_answer_is_asked_again_after_longer_and_longer_paus
 
         keys: dict[str, Any] = {"retry_backoff_ms": 40, "retry_backoff_max_ms": 400, "fetch_max_wait_ms": 10}
         cluster.answer(FETCH, gone)
-        async with fetching(cluster, P0, **keys) as (shop, _):
+        async with fetching(cluster, P0, **keys) as (pipeline, _):
             await until(lambda: len(times) == 7)
             for step, (earlier, later) in enumerate(pairwise(times)):
                 middle = min(0.04 * 2**step, 0.4)
                 assert 0.8 * middle <= later - earlier <= min(1.2 * middle, 0.4) + 0.05, step
             cluster.answer(FETCH, logs)
-            await until(shop.offsets)
+            await until(pipeline.offsets)
             times.clear()
             cluster.answer(FETCH, gone)
             await until(lambda: len(times) == 2)
@@ -130,10 +130,10 @@ def test_errors_that_pass_are_asked_again_without_new_metadata(
         logs = Logs(cluster)
         logs.fields[P0] = {"error_code": code}
         logs.append(P0, 0, 1, batch(0))
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             assert cluster.updates == []
             del logs.fields[P0]
-            await until(shop.offsets)
+            await until(pipeline.offsets)
 
     caplog.set_level(logging.DEBUG)
     run(scenario())
@@ -150,12 +150,12 @@ def test_a_refused_topic_is_reported_by_the_polls_until_it_is_granted() -> None:
         logs.append(P0, 0, 1, batch(0))
         logs.append(P1, 0, 1, batch(0))
         logs.fields[P0] = {"error_code": 29}
-        async with fetching(cluster, P0, P1) as (shop, _):
+        async with fetching(cluster, P0, P1) as (pipeline, _):
             told, seen = 0, []
             for _ in range(5):
                 await asyncio.sleep(1.5)
                 try:
-                    seen += shop.offsets()
+                    seen += pipeline.offsets()
                 except TopicAuthorizationError:
                     told += 1
             assert told >= 3
@@ -163,9 +163,9 @@ def test_a_refused_topic_is_reported_by_the_polls_until_it_is_granted() -> None:
             del logs.fields[P0]
             await asyncio.sleep(1.5)
             with suppress(TopicAuthorizationError):
-                seen += shop.offsets()
+                seen += pipeline.offsets()
             await asyncio.sleep(1.5)
-            assert [*seen, *shop.offsets()] == [(1, 0), (0, 0)]
+            assert [*seen, *pipeline.offsets()] == [(1, 0), (0, 0)]
 
     run(scenario())
 
@@ -176,11 +176,11 @@ def test_out_of_range_from_the_leader_waits_in_line_and_is_not_asked_again_meanw
         cluster = one_leader()
         logs = Logs(cluster)
         logs.fields[P0] = {"error_code": 1}
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             await asyncio.sleep(3)
             assert len(cluster.of(FETCH)) == 1
-            assert shop.poll() is None
-            assert list(shop.positions.take_out_of_range()) == [P0]
+            assert pipeline.poll() is None
+            assert list(pipeline.positions.take_out_of_range()) == [P0]
             await asyncio.sleep(3)
             assert len(cluster.of(FETCH)) == 1
 
@@ -205,11 +205,11 @@ def test_a_preferred_replica_is_asked_until_it_errs_and_then_the_leader_without_
             return await logs(node, request)
 
         cluster.answer(FETCH, by_node)
-        async with fetching(cluster, P0) as (shop, _):
-            await until(shop.offsets)
+        async with fetching(cluster, P0) as (pipeline, _):
+            await until(pipeline.offsets)
             assert [asked.node_id for asked in cluster.of(FETCH)[:3]] == [1, 2, 1]
-            assert not shop.positions.take_out_of_range()
-            assert shop.positions.state(P0).preferred_read_replica is None
+            assert not pipeline.positions.take_out_of_range()
+            assert pipeline.positions.state(P0).preferred_read_replica is None
 
     run(scenario())
 
@@ -219,16 +219,16 @@ def test_a_preferred_replica_expires_and_is_not_used_while_offline() -> None:
     async def scenario() -> None:
         cluster = one_leader()
         Logs(cluster)
-        async with fetching(cluster, P0, metadata_max_age_ms=2_000) as (shop, _):
-            state = shop.positions.state(P0)
+        async with fetching(cluster, P0, metadata_max_age_ms=2_000) as (pipeline, _):
+            state = pipeline.positions.state(P0)
             state.preferred_read_replica, state.preferred_until = 2, asyncio.get_running_loop().time() + 2
-            shop.buffer.mark_dirty(P0)
+            pipeline.buffer.mark_dirty(P0)
             await asyncio.sleep(3.1)
             nodes = [asked.node_id for asked in cluster.of(FETCH)]
             assert nodes == [1, 2, 2, 2, 1, 1, 1]
             assert cluster.updates == []
             state.preferred_read_replica, state.preferred_until = 9, asyncio.get_running_loop().time() + 99
-            shop.buffer.mark_dirty(P0)
+            pipeline.buffer.mark_dirty(P0)
             await asyncio.sleep(1.1)
             assert {asked.node_id for asked in cluster.of(FETCH)[len(nodes) :]} == {1}
             assert state.preferred_read_replica is None
@@ -262,8 +262,8 @@ def test_an_answer_leaves_the_numbers_of_the_log_behind() -> None:
         cluster = one_leader()
         logs = Logs(cluster)
         logs.fields[P0] = {"high_watermark": 70, "last_stable_offset": 60, "log_start_offset": 5}
-        async with fetching(cluster, P0) as (shop, _):
-            state = shop.positions.state(P0)
+        async with fetching(cluster, P0) as (pipeline, _):
+            state = pipeline.positions.state(P0)
             await until(lambda: state.high_watermark)
             assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (70, 60, 5)
             logs.fields[P0] = {"high_watermark": -1, "last_stable_offset": -1, "log_start_offset": -1}
@@ -282,14 +282,14 @@ def test_whatever_arrives_for_a_partition_that_moved_is_dropped(code: int) -> No
         logs.append(P0, 0, 1, batch(0))
         logs.fields[P0] = {"error_code": code}
         gate = held(cluster, logs)
-        async with fetching(cluster, P0) as (shop, _):
-            shop.positions.seek(P0, OffsetAndMetadata(50), ON_1)
+        async with fetching(cluster, P0) as (pipeline, _):
+            pipeline.positions.seek(P0, OffsetAndMetadata(50), ON_1)
             cluster.answer(FETCH, logs)
             logs.fields.clear()
             gate.set()
             await settle()
-            assert len(shop.buffer) == 0
-            assert shop.offset(P0) == 50
+            assert len(pipeline.buffer) == 0
+            assert pipeline.offset(P0) == 50
             await asyncio.sleep(0.6)
             assert offsets_asked(cluster)[1] == [(0, 50)]
 
@@ -303,12 +303,12 @@ def test_a_top_level_error_leaves_the_node_alone_for_a_while() -> None:
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0))
         logs.answer_fields = {"error_code": 106}
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             await asyncio.sleep(1)
             assert cluster.updates
             assert 2 <= len(cluster.of(FETCH)) <= 6
             logs.answer_fields = {}
-            await until(shop.offsets)
+            await until(pipeline.offsets)
 
     run(scenario())
 
@@ -333,14 +333,14 @@ def test_a_fetch_that_was_in_flight_during_a_validation_brings_nothing() -> None
         logs = Logs(cluster)
         logs.append(P0, 0, 1, batch(0))
         gate = held(cluster, logs)
-        async with fetching(cluster, P0) as (shop, _):
-            shop.positions.advance(P0, 0, 4)
-            shop.positions.follow_leader(P0, LeaderAndEpoch(1, 6), can_validate=True)
-            shop.positions.complete_validation(P0)
+        async with fetching(cluster, P0) as (pipeline, _):
+            pipeline.positions.advance(P0, 0, 4)
+            pipeline.positions.follow_leader(P0, LeaderAndEpoch(1, 6), can_validate=True)
+            pipeline.positions.complete_validation(P0)
             logs.batches.clear()
             gate.set()
             await settle()
-            assert len(shop.buffer) == 0
+            assert len(pipeline.buffer) == 0
             assert offsets_asked(cluster) == [[(0, 0)], [(0, 0)]]
 
     run(scenario())
@@ -362,13 +362,13 @@ def test_a_read_ahead_whose_predecessor_was_dropped_is_dropped_too() -> None:
             return reply
 
         cluster.answer(FETCH, second_held)
-        async with fetching(cluster, P0) as (shop, _):
+        async with fetching(cluster, P0) as (pipeline, _):
             assert offsets_asked(cluster) == [[(0, 0)], [(0, 1)]]
-            shop.buffer.drop([P0])
+            pipeline.buffer.drop([P0])
             gate.set()
             await settle()
             assert offsets_asked(cluster)[2] == [(0, 0)]
-            assert shop.offsets() == [(0, 0)]
+            assert pipeline.offsets() == [(0, 0)]
 
     run(scenario())
 
@@ -381,10 +381,10 @@ def test_a_failed_request_ends_the_preference_for_a_replica() -> None:
         cluster.answer(
             FETCH, lambda node, request: PortClosedError("gone") if node == 2 else logs(node, request)
         )
-        async with fetching(cluster, P0) as (shop, _):
-            state = shop.positions.state(P0)
+        async with fetching(cluster, P0) as (pipeline, _):
+            state = pipeline.positions.state(P0)
             state.preferred_read_replica, state.preferred_until = 2, 10**9
-            shop.buffer.mark_dirty(P0)
+            pipeline.buffer.mark_dirty(P0)
             await asyncio.sleep(0.6)
             assert [asked.node_id for asked in cluster.of(FETCH)] == [1, 2, 1]
 
@@ -406,8 +406,8 @@ def test_an_answer_without_partitions_by_a_throttling_broker_is_no_fault(
             return await logs(node, request)
 
         cluster.answer(FETCH, first_throttled)
-        async with fetching(cluster, P0) as (shop, _):
-            assert shop.offsets() == [(0, 0)]
+        async with fetching(cluster, P0) as (pipeline, _):
+            assert pipeline.offsets() == [(0, 0)]
             assert cluster.updates == []
 
     caplog.set_level(logging.INFO)

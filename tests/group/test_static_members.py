@@ -20,8 +20,8 @@ Partitions = tuple[TopicPartition, ...]
 
 
 @attrs.define
-class Told(RebalanceListener):
-    """Counts what it is told."""
+class RecordingListener(RebalanceListener):
+    """Records the names of its calls."""
 
     calls: list[str] = attrs.field(factory=list)
 
@@ -41,11 +41,11 @@ class Group:
 
     place: Place
     members: dict[str, AsyncConsumer] = attrs.field(factory=dict)
-    told: dict[str, Told] = attrs.field(factory=dict)
+    told: dict[str, RecordingListener] = attrs.field(factory=dict)
 
     def start(self, name: str, **settings: Any) -> AsyncConsumer:
         """A member whose group instance id is its name."""
-        self.told[name] = Told()
+        self.told[name] = RecordingListener()
         keys = {**SESSION, "group_instance_id": name, **settings}
         self.members[name] = self.place.consumer("t", listener=self.told[name], **keys)
         return self.members[name]

@@ -44,8 +44,8 @@ def kafka() -> Iterator[KafkaCluster]:
     yield from start("4.3.1", 1, QUICK)
 
 
-class Diary(RebalanceListener):
-    """What a listener of ours was told."""
+class RecordingListener(RebalanceListener):
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[int, ...]]] = []
@@ -64,7 +64,7 @@ class Ours:
     """A member of kclient."""
 
     def __init__(self, settings: dict[str, Any], topic: str) -> None:
-        self.tap, self.diary, self.numbers = Tap(), Diary(), list[int]()
+        self.tap, self.diary, self.numbers = Tap(), RecordingListener(), list[int]()
         self.consumer = Consumer(config=settings, runtime=self.tap)
         self.consumer.subscribe([topic], listener=self.diary)
 

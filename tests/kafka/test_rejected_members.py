@@ -87,7 +87,7 @@ class Careless(Assignor):
         self.told.append((assignment.partitions, metadata.generation_id))
 
 
-class Told(RebalanceListener):
+class RecordingListener(RebalanceListener):
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[TopicPartition, ...]]] = []
 
@@ -104,7 +104,11 @@ def test_a_plan_that_does_not_fit_is_not_taken(kafka1: KafkaCluster, fresh_name:
     kafka1.create_topic(fresh_name)
     kafka1.create_topic(f"{fresh_name}-other")
     right = TopicPartition(fresh_name, 0)
-    careless, told, tap = Careless(TopicPartition(f"{fresh_name}-other", 0), right), Told(), Tap()
+    careless, told, tap = (
+        Careless(TopicPartition(f"{fresh_name}-other", 0), right),
+        RecordingListener(),
+        Tap(),
+    )
     keys = settings(kafka1, fresh_name, partition_assignment_strategy=[careless])
     with Consumer(fresh_name, **keys, listener=told, runtime=tap) as consumer:
         wait_for_assignment(consumer)

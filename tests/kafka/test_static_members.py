@@ -19,7 +19,7 @@ SESSION_MS = 8_000
 FENCED = 82
 
 
-class Told(RebalanceListener):
+class RecordingListener(RebalanceListener):
     def __init__(self) -> None:
         self.calls: list[str] = []
 
@@ -39,11 +39,11 @@ class Pair:
     def __init__(self, kafka: KafkaCluster, name: str, stack: ExitStack) -> None:
         self.kafka, self.name, self.stack = kafka, name, stack
         self.members: dict[str, Consumer] = {}
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, RecordingListener] = {}
         self.taps: dict[str, Tap] = {}
 
     def start(self, name: str, instance: str | None) -> Consumer:
-        self.told[name], self.taps[name] = Told(), Tap()
+        self.told[name], self.taps[name] = RecordingListener(), Tap()
         settings: dict[str, Any] = {
             "bootstrap_servers": self.kafka.bootstrap_servers,
             "group_id": self.name,

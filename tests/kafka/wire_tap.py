@@ -67,12 +67,16 @@ class Tap(Runtime):
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         def tapped() -> asyncio.BaseProtocol:
             inner = factory()
-            return Ear(inner, self, address.port) if isinstance(inner, asyncio.BufferedProtocol) else inner
+            return (
+                TappedProtocol(inner, self, address.port)
+                if isinstance(inner, asyncio.BufferedProtocol)
+                else inner
+            )
 
         return await Runtime.connect(self, tapped, address, **options)
 
 
-class Ear(asyncio.BufferedProtocol):
+class TappedProtocol(asyncio.BufferedProtocol):
     """Between a transport and the protocol that it serves."""
 
     def __init__(self, inner: asyncio.BufferedProtocol, tap: Tap, port: int) -> None:
@@ -85,7 +89,7 @@ class Ear(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._inner.connection_made(Mouth(transport, self.said))
+        self._inner.connection_made(TappedTransport(transport, self.said))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         self._buffer = memoryview(self._inner.get_buffer(sizehint))
@@ -138,7 +142,7 @@ class Ear(asyncio.BufferedProtocol):
         self._inner.resume_writing()
 
 
-class Mouth(asyncio.Transport):
+class TappedTransport(asyncio.Transport):
     """A transport that tells what is written to it."""
 
     def __init__(self, inner: asyncio.Transport, said: Callable[[Any], None]) -> None:

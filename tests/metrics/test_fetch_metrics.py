@@ -15,7 +15,7 @@ from kclient.metrics import Metric, MetricName
 from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.types import TopicPartition
-from tests.fetch.fetch_support import P0, Shop, batch
+from tests.fetch.fetch_support import P0, DeliveryPipeline, batch
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 RECORD_BYTES = 8  # of one that has one byte and no key
@@ -153,14 +153,14 @@ def test_lag_and_lead_go_by_the_position_and_change_when_records_are_handed_out_
 def test_lag_ends_at_the_last_stable_offset_where_only_committed_records_are_read(
     isolation: str, lag: int
 ) -> None:
-    shop = Shop(P0, isolation_level=isolation)
+    pipeline = DeliveryPipeline(P0, isolation_level=isolation)
     registry = Registry()
-    shop.delivery._metrics = metrics = FetchMetrics(registry)
+    pipeline.delivery._metrics = metrics = FetchMetrics(registry)
     metrics.follow_assignment(1, (P0,))
-    state = shop.positions.state(P0)
+    state = pipeline.positions.state(P0)
     state.high_watermark, state.last_stable_offset, state.log_start_offset = 10, 7, 0
-    shop.arrive(P0, batch(0, 1, 2, 3, 4))
-    assert len(shop.poll() or ()) == 5
+    pipeline.arrive(P0, batch(0, 1, 2, 3, 4))
+    assert len(pipeline.poll() or ()) == 5
     assert registry.values().value("records-lag", topic="orders", partition=0) == lag
     assert registry.values().value("records-lead", topic="orders", partition=0) == 5
 

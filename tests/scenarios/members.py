@@ -31,7 +31,7 @@ ALL = (0, 1, 2, 3)
 
 
 @attrs.frozen
-class Told:
+class ListenerCall:
     """One call of the listener: when, which method, its partitions, and the assignment at that moment."""
 
     at: float
@@ -59,7 +59,7 @@ class GroupMember(RebalanceListener):
         self.host = place.world.host(name)
         keys = {**SETTINGS, "bootstrap_servers": servers, "client_id": name, "group_id": GROUP, **settings}
         self.consumer = AsyncConsumer(runtime=place.world.runtime(name), **keys)
-        self.told: list[Told] = []
+        self.told: list[ListenerCall] = []
         self.seen: list[Seen] = []
         self.errors: list[KclientError] = []
         self.fails: tuple[str, Exception] | None = None
@@ -81,7 +81,7 @@ class GroupMember(RebalanceListener):
         self._note("lost", partitions)
 
     def _note(self, method: str, partitions: Iterable[TopicPartition]) -> None:
-        self.told.append(Told(self.place.now, method, numbers(partitions), self.partitions))
+        self.told.append(ListenerCall(self.place.now, method, numbers(partitions), self.partitions))
         if self.fails is not None and self.fails[0] == method:
             error, self.fails = self.fails[1], None
             raise error

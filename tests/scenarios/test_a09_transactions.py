@@ -16,24 +16,29 @@ from kclient.embedded import EmbeddedCluster
 from kclient.protocol.errors import NONE
 from kclient.records.records import Record
 from kclient.records.writer import NewRecord, build_batch
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer, produce, settled
 from tests.scenarios.support import T0, asked, consumer_of, play, read
 
 COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
-Play = Callable[[EmbeddedCluster, Asker], Awaitable[None]]
+Play = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
 
 def with_cluster(scenario: Play, **config: Any) -> None:
     async def run() -> None:
-        async with EmbeddedCluster(1, topics={"t": 1}, config=config) as cluster, Asker(cluster) as asker:
-            await scenario(cluster, asker)
+        async with (
+            EmbeddedCluster(1, topics={"t": 1}, config=config) as cluster,
+            RawClient(cluster) as raw_client,
+        ):
+            await scenario(cluster, raw_client)
 
     play(run)
 
 
-async def transact(cluster: EmbeddedCluster, asker: Asker, name: str, *values: bytes, commit: bool) -> None:
-    producer = RawProducer(cluster, asker, name)
+async def transact(
+    cluster: EmbeddedCluster, raw_client: RawClient, name: str, *values: bytes, commit: bool
+) -> None:
+    producer = RawProducer(cluster, raw_client, name)
     assert await producer.init() == NONE
     await producer.transact(T0, *values, commit=commit)
     await settled(cluster)
@@ -48,8 +53,8 @@ def fetch_offsets(cluster: EmbeddedCluster) -> list[int]:
 def test_a09_an_answer_of_aborted_data_alone_is_progress_without_records() -> None:
     """poll returns at once, empty, and next_offsets() tells how far it came; nothing is fetched twice."""
 
-    async def scenario(cluster: EmbeddedCluster, asker: Asker) -> None:
-        await transact(cluster, asker, "one", b"0", b"1", b"2", commit=False)
+    async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        await transact(cluster, raw_client, "one", b"0", b"1", b"2", commit=False)
         end = cluster.state.topics["t"].partitions[0].high_watermark
         async with consumer_of(cluster, **COMMITTED) as consumer:
             await consumer.assign([T0])
@@ -70,9 +75,9 @@ def test_a09_an_answer_of_aborted_data_alone_is_progress_without_records() -> No
 
 @pytest.mark.spec("A-09", "B.12", "S0-51", "B.19.1")
 def test_a09_lag_and_end_are_those_of_what_can_be_read() -> None:
-    async def scenario(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.produce("t", ["0", "1"])
-        producer = RawProducer(cluster, asker, "open")
+        producer = RawProducer(cluster, raw_client, "open")
         assert await producer.init() == NONE
         await producer.begin_write(T0, b"2")
         cluster.produce("t", ["3"])
@@ -99,10 +104,10 @@ def test_a09_lag_and_end_are_those_of_what_can_be_read() -> None:
 def test_a09_what_a_cleaner_leaves_of_transactions_is_passed_over(isolation: str) -> None:
     """Batches without records that stand for aborted data and for markers, and what was committed."""
 
-    async def scenario(cluster: EmbeddedCluster, asker: Asker) -> None:
-        await transact(cluster, asker, "one", b"gone", commit=False)
-        await transact(cluster, asker, "two", b"kept", commit=True)
-        await transact(cluster, asker, "three", b"gone too", commit=False)
+    async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        await transact(cluster, raw_client, "one", b"gone", commit=False)
+        await transact(cluster, raw_client, "two", b"kept", commit=True)
+        await transact(cluster, raw_client, "three", b"gone too", commit=False)
         partition = cluster.state.topics["t"].partitions[0]
         data = [0, 4]
         emptied = [*data, 1, 5]  # the aborted records, and both abort markers
@@ -120,9 +125,9 @@ def test_a09_what_a_cleaner_leaves_of_transactions_is_passed_over(isolation: str
 
 @pytest.mark.spec("A-09", "B.12", "S2-41")
 def test_a09_a_group_commits_after_markers_and_begins_there_again() -> None:
-    async def scenario(cluster: EmbeddedCluster, asker: Asker) -> None:
-        await transact(cluster, asker, "one", b"0", b"1", commit=True)
-        await transact(cluster, asker, "one", b"aborted", commit=False)
+    async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        await transact(cluster, raw_client, "one", b"0", b"1", commit=True)
+        await transact(cluster, raw_client, "one", b"aborted", commit=False)
         settings = {**COMMITTED, "group_id": "g"}
         async with consumer_of(cluster, "t", **settings) as consumer:
             assert [record.value for record in await read(consumer, 2)] == [b"0", b"1"]
@@ -131,7 +136,7 @@ def test_a09_a_group_commits_after_markers_and_begins_there_again() -> None:
             await consumer.commit()
         assert cluster.committed("g") == {T0: 5}
         cluster.forget_requests()
-        await transact(cluster, asker, "one", b"next", commit=True)
+        await transact(cluster, raw_client, "one", b"next", commit=True)
         async with consumer_of(cluster, "t", **settings) as consumer:
             assert [record.value for record in await read(consumer, 1)] == [b"next"]
         first = next(
@@ -149,12 +154,12 @@ def test_a09_a_group_commits_after_markers_and_begins_there_again() -> None:
 def test_a09_no_reset_runs_while_the_committed_offset_is_not_decided() -> None:
     """The group's only offset is part of a transaction that is being committed; an aborted one counts for nothing."""
 
-    async def scenario(cluster: EmbeddedCluster, asker: Asker) -> None:
+    async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.produce("t", [str(number) for number in range(5)])
         cluster.delay_markers(60_000)
         for commit, expected in ((False, 0), (True, 3)):
             group = f"g-{commit}"
-            producer = RawProducer(cluster, asker, f"etl-{commit}", v2=True)
+            producer = RawProducer(cluster, raw_client, f"etl-{commit}", v2=True)
             assert await producer.init() == NONE
             assert await producer.commit_offset(group, T0, 3) == NONE
             assert await producer.end(commit=commit) == NONE
@@ -176,12 +181,12 @@ def test_a09_no_reset_runs_while_the_committed_offset_is_not_decided() -> None:
 
 @pytest.mark.spec("A-09", "B.12", "D-52")
 def test_a09_idempotent_records_of_a_producer_whose_transaction_was_aborted_are_read() -> None:
-    async def scenario(cluster: EmbeddedCluster, asker: Asker) -> None:
-        producer = RawProducer(cluster, asker, "one")
+    async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
+        producer = RawProducer(cluster, raw_client, "one")
         assert await producer.init() == NONE
         await producer.begin_write(T0, b"aborted")
         plain = build_batch([NewRecord(None, b"plain", cluster.state.clock.wall_ms())])
-        assert (await produce(cluster, asker, T0, plain)).error_code == NONE
+        assert (await produce(cluster, raw_client, T0, plain)).error_code == NONE
         assert await producer.end(commit=False) == NONE
         await settled(cluster)
         async with consumer_of(cluster, **COMMITTED) as consumer:

@@ -11,7 +11,7 @@ from kclient import AsyncConsumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import TopicAuthorizationError
 from kclient.protocol.errors import NONE, TOPIC_AUTHORIZATION_FAILED
-from tests.embedded.asker import Asker
+from tests.embedded.raw_client import RawClient
 from tests.embedded.raw_producer import RawProducer, settled
 from tests.scenarios.simulated import Place, simulate
 from tests.scenarios.support import T0, T1, asked, consumer_of, play, read
@@ -94,14 +94,14 @@ def test_the_committed_epoch_is_that_of_the_last_batch_even_if_that_is_a_marker(
     """Seen: offsets committed without an epoch, or with that of the current leader."""
 
     async def scenario() -> None:
-        async with EmbeddedCluster(2, topics={"t": 1}) as cluster, Asker(cluster) as asker:
+        async with EmbeddedCluster(2, topics={"t": 1}) as cluster, RawClient(cluster) as raw_client:
             place = cluster.state.topics["t"].partitions[0]
 
             def to_epoch(epoch: int) -> None:
                 while place.leader_epoch < epoch:
                     cluster.move_leader("t", 0)
 
-            producer = RawProducer(cluster, asker, "one")
+            producer = RawProducer(cluster, raw_client, "one")
             assert await producer.init() == NONE
             to_epoch(3)
             await producer.begin_write(T0, b"data of epoch 3")

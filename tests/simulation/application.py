@@ -62,7 +62,7 @@ class Upset(Exception):
     """Raised by a callback."""
 
 
-class Ear(RebalanceListener):
+class RecordingListener(RebalanceListener):
     """Tells what happens to the assignment, and commits what is about to go where the scenario says so."""
 
     def __init__(self, member: Member) -> None:
@@ -189,16 +189,16 @@ class Member:
         runtime = watched_runtime(self)
         if self.stage.scenario.pattern:
             return AsyncConsumer(runtime=runtime, **settings)
-        return AsyncConsumer(TOPIC, listener=Ear(self), runtime=runtime, **settings)
+        return AsyncConsumer(TOPIC, listener=RecordingListener(self), runtime=runtime, **settings)
 
     async def follow(self, consumer: AsyncConsumer) -> None:
         """Subscribe to what it reads; brokers resolve patterns for members of the consumer protocol."""
         if not self.stage.scenario.pattern:
-            await consumer.subscribe([TOPIC], listener=Ear(self))
+            await consumer.subscribe([TOPIC], listener=RecordingListener(self))
             return
         by_brokers = self.settings().get("group_protocol") == CONSUMER
         pattern = SubscriptionPattern(PATTERN) if by_brokers else re.compile(PATTERN)
-        await consumer.subscribe(pattern=pattern, listener=Ear(self))
+        await consumer.subscribe(pattern=pattern, listener=RecordingListener(self))
 
     async def prepare(self, consumer: AsyncConsumer) -> None:
         """What it sees to before each poll."""

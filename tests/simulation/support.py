@@ -20,8 +20,8 @@ PORT = 9092
 ROOT = Path(__file__).parent.parent.parent
 
 
-class Ear(asyncio.Protocol):
-    """Writes down what it hears, with the time. `answer` says what to write back to each piece."""
+class RecordingProtocol(asyncio.Protocol):
+    """Records received bytes and events, with the time. `answer` says what to write back to each piece."""
 
     def __init__(self, answer: Callable[[bytes], bytes] | None = None, *, keeps_open: bool = False) -> None:
         self.pieces: list[bytes] = []
@@ -63,7 +63,7 @@ class Ear(asyncio.Protocol):
         self.lost_at = asyncio.get_running_loop().time()
 
 
-class BufferedEar(asyncio.BufferedProtocol):
+class RecordingBufferedProtocol(asyncio.BufferedProtocol):
     """Takes at most `room` bytes at a time."""
 
     def __init__(self, room: int) -> None:
@@ -103,7 +103,7 @@ class Pair:
 async def connected(world: World, near: Any = None, far: Any = None, **options: Any) -> Pair:
     """Connect a protocol on host a to one on host b."""
     a, b = world.host("a"), world.host("b")
-    near, far = near or Ear(), far or Ear()
+    near, far = near or RecordingProtocol(), far or RecordingProtocol()
     loop = world.loop
     await b.start(loop.create_server(lambda: far, "b", PORT))
     await a.start(loop.create_connection(lambda: near, "b", PORT, **options))

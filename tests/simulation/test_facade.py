@@ -26,8 +26,8 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-class Ear(RebalanceListener):
-    """Notes what it is told."""
+class RecordingListener(RebalanceListener):
+    """Records its calls in the history."""
 
     def __init__(self, history: list[Any]) -> None:
         self.history = history
@@ -75,7 +75,7 @@ async def script(driver: Driver) -> None:
     call = driver.call
     await call("seek", A0, 3)
     await call("position", A0)
-    await call("subscribe", ["a", "b"], listener=Ear(driver.history))
+    await call("subscribe", ["a", "b"], listener=RecordingListener(driver.history))
     await driver.read(60)
     await call("assignment")
     for tp in (A0, A1, B0):

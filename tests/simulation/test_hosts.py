@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.hosts import State
-from tests.simulation.support import PORT, Ear, connected, plain
+from tests.simulation.support import PORT, RecordingProtocol, connected, plain
 from tests.simulation.world import World, run
 
 
@@ -154,11 +154,11 @@ def test_pauses_add_up() -> None:
 
 def test_a_paused_host_still_accepts_and_buffers() -> None:
     async def main(world: World) -> Any:
-        far = Ear()
+        far = RecordingProtocol()
         a, b = world.host("a"), world.host("b")
         await b.start(world.loop.create_server(lambda: far, "b", PORT))
         b.pause()
-        transport, _ = await a.start(world.loop.create_connection(Ear, "b", PORT))
+        transport, _ = await a.start(world.loop.create_connection(RecordingProtocol, "b", PORT))
         a.call(transport.write, b"hello")
         await asyncio.sleep(5)
         before = list(far.events)
@@ -175,7 +175,7 @@ def test_kill_resets_connections_and_closes_ports() -> None:
         pair.b.kill()
         await asyncio.sleep(1)
         with pytest.raises(ConnectionRefusedError):
-            await pair.a.start(world.loop.create_connection(Ear, "b", PORT))
+            await pair.a.start(world.loop.create_connection(RecordingProtocol, "b", PORT))
         assert not world.network.connections
         return pair.near.problem, pair.far.events
 
@@ -213,7 +213,7 @@ def test_power_loss_is_silence_until_the_sender_gives_up() -> None:
         await asyncio.sleep(100)
         world.network.syn_seconds = 10.0
         with pytest.raises(TimeoutError):
-            await pair.a.start(world.loop.create_connection(Ear, "b", PORT))
+            await pair.a.start(world.loop.create_connection(RecordingProtocol, "b", PORT))
         return pair.near.problem, pair.near.lost_at - began
 
     problem, seconds = run(1, main).result
@@ -245,9 +245,9 @@ def test_a_restart_is_a_new_host_that_old_timers_do_not_know() -> None:
         assert reborn is not pair.b
         assert reborn.addresses == pair.b.addresses
         assert world.network.by_name["b"] is reborn
-        ear = Ear()
+        ear = RecordingProtocol()
         await reborn.start(world.loop.create_server(lambda: ear, "b", PORT))
-        await pair.a.start(world.loop.create_connection(Ear, "b", PORT))
+        await pair.a.start(world.loop.create_connection(RecordingProtocol, "b", PORT))
         await asyncio.sleep(10)
         return list(log), ear.events, pair.b.state
 
@@ -262,10 +262,10 @@ def test_a_partition_outlives_a_restart() -> None:
         pair = await connected(world)
         world.network.part("a", "b")
         reborn = world.host("b")
-        await reborn.start(world.loop.create_server(Ear, "b", PORT))
+        await reborn.start(world.loop.create_server(RecordingProtocol, "b", PORT))
         world.network.syn_seconds = 5.0
         with pytest.raises(TimeoutError):
-            await pair.a.start(world.loop.create_connection(Ear, "b", PORT))
+            await pair.a.start(world.loop.create_connection(RecordingProtocol, "b", PORT))
 
     run(1, main)
 

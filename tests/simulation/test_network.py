@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.support import PORT, Ear, connected, plain
+from tests.simulation.support import PORT, RecordingProtocol, connected, plain
 from tests.simulation.wire import Act, Trip, Wire
 from tests.simulation.world import World, run
 
@@ -23,13 +23,13 @@ async def again(world: World, address: str = "b", port: int = PORT) -> Any:
     began = world.loop.time()
     host = world.network.by_name["a"]
     try:
-        result: Any = await host.start(world.loop.create_connection(Ear, address, port))
+        result: Any = await host.start(world.loop.create_connection(RecordingProtocol, address, port))
     except OSError as exc:
         result = exc
     return result, world.loop.time() - began
 
 
-async def listen(world: World, name: str = "b", ear: type[Ear] = Ear) -> Any:
+async def listen(world: World, name: str = "b", ear: type[RecordingProtocol] = RecordingProtocol) -> Any:
     return await world.host(name).start(world.loop.create_server(ear, name, PORT))
 
 
@@ -101,14 +101,14 @@ def test_a_port_is_taken_once_and_free_after_close() -> None:
         b, loop = world.network.by_name["b"], world.loop
         assert server.sockets[0].getsockname() == ("10.0.0.1", PORT)
         with pytest.raises(OSError, match="in use"):
-            await b.start(loop.create_server(Ear, None, PORT))
+            await b.start(loop.create_server(RecordingProtocol, None, PORT))
         with pytest.raises(OSError, match="could not bind"):
-            await b.start(loop.create_server(Ear, "10.0.0.77", PORT + 1))
-        other = await b.start(loop.create_server(Ear, "0.0.0.0", 0))
+            await b.start(loop.create_server(RecordingProtocol, "10.0.0.77", PORT + 1))
+        other = await b.start(loop.create_server(RecordingProtocol, "0.0.0.0", 0))
         assert other.sockets[0].getsockname()[1] not in (0, PORT)
         server.close()
         assert server.sockets == ()
-        await b.start(loop.create_server(Ear, None, PORT))
+        await b.start(loop.create_server(RecordingProtocol, None, PORT))
 
     run(1, main)
 
@@ -117,7 +117,7 @@ def test_loopback_is_a_hosts_own() -> None:
     async def main(world: World) -> Any:
         await listen(world)
         b = world.network.by_name["b"]
-        transport, _ = await b.start(world.loop.create_connection(Ear, "localhost", PORT))
+        transport, _ = await b.start(world.loop.create_connection(RecordingProtocol, "localhost", PORT))
         refused, _ = await dial(world, "127.0.0.1")
         return transport.get_extra_info("peername"), refused
 
@@ -146,7 +146,7 @@ def test_streams_run_on_it() -> None:
 
 
 def test_a_server_that_cannot_make_a_protocol_resets() -> None:
-    def fails() -> Ear:
+    def fails() -> RecordingProtocol:
         raise ValueError("no protocol today")
 
     async def main(world: World) -> Any:
@@ -165,9 +165,9 @@ def test_a_server_that_cannot_make_a_protocol_resets() -> None:
 def test_what_runs_on_no_host_may_listen_behind_the_address_of_any() -> None:
     async def main(world: World) -> Any:
         a, b = world.host("a"), world.host("b")
-        far = Ear(lambda data: data)
+        far = RecordingProtocol(lambda data: data)
         await world.loop.create_server(lambda: far, "b", PORT)
-        transport, near = await a.start(world.loop.create_connection(Ear, "b", PORT))
+        transport, near = await a.start(world.loop.create_connection(RecordingProtocol, "b", PORT))
         world.network.part("a", "b")
         a.call(transport.write, b"hello")
         b.pause()
@@ -220,7 +220,7 @@ def test_names_fail_change_and_have_many_addresses() -> None:
 @pytest.mark.parametrize("both", [True, False])
 def test_a_short_partition_loses_nothing(both: bool) -> None:
     async def main(world: World) -> Any:
-        pair = await connected(world, far=Ear(lambda data: b"<" + data + b">"))
+        pair = await connected(world, far=RecordingProtocol(lambda data: b"<" + data + b">"))
         (world.network.part if both else world.network.cut)("a", "b")
         pair.a.call(pair.transport.write, b"one")
         pair.a.call(pair.transport.write, b"two")
@@ -303,7 +303,7 @@ def test_a_wire_of_its_own_for_one_direction() -> None:
     async def main(world: World) -> Any:
         plain(world)
         world.network.wires["b", "a"] = Wire(latency=3.0, jitter=0.0)
-        task = asyncio.create_task(connected(world, far=Ear(lambda data: data)))
+        task = asyncio.create_task(connected(world, far=RecordingProtocol(lambda data: data)))
         await asyncio.sleep(5)
         pair = await task
         began = world.loop.time()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.support import PORT, BufferedEar, Ear, plain
+from tests.simulation.support import PORT, RecordingBufferedProtocol, RecordingProtocol, plain
 from tests.simulation.wire import Act, Trip
 from tests.simulation.world import World, run
 
@@ -36,13 +36,15 @@ async def dial(
     server, client = contexts
     broker, member = world.host("broker"), world.host("member")
     await broker.start(world.loop.create_server(lambda: far, "broker", PORT, ssl=server))
-    return await member.start(world.loop.create_connection(Ear, "broker", PORT, **{"ssl": client, **options}))
+    return await member.start(
+        world.loop.create_connection(RecordingProtocol, "broker", PORT, **{"ssl": client, **options})
+    )
 
 
 def test_a_conversation_over_tls(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def main(world: World) -> Any:
         plain(world, split=0.5, coalesce=0.2)
-        transport, near = await dial(world, contexts, far := Ear(lambda data: data.upper()))
+        transport, near = await dial(world, contexts, far := RecordingProtocol(lambda data: data.upper()))
         member = world.network.by_name["member"]
         assert transport.get_extra_info("ssl_object").version().startswith("TLS")
         assert transport.get_extra_info("peername") == ("10.0.0.1", PORT)
@@ -64,7 +66,7 @@ def test_the_same_seed_gives_the_same_digest_over_tls(
 ) -> None:
     async def main(world: World) -> None:
         plain(world, split=0.5)
-        transport, _ = await dial(world, contexts, Ear(lambda data: data))
+        transport, _ = await dial(world, contexts, RecordingProtocol(lambda data: data))
         world.network.by_name["member"].call(transport.write, b"hello " * 1000)
         await asyncio.sleep(5)
 
@@ -73,7 +75,7 @@ def test_the_same_seed_gives_the_same_digest_over_tls(
 
 def test_a_buffered_protocol_over_tls(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def main(world: World) -> Any:
-        transport, _ = await dial(world, contexts, far := BufferedEar(1000))
+        transport, _ = await dial(world, contexts, far := RecordingBufferedProtocol(1000))
         world.network.by_name["member"].call(transport.write, b"hello " * 1000)
         await asyncio.sleep(5)
         return b"".join(far.pieces)
@@ -84,7 +86,7 @@ def test_a_buffered_protocol_over_tls(contexts: tuple[ssl.SSLContext, ssl.SSLCon
 def test_the_wrong_host_name_is_refused(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def main(world: World) -> None:
         with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
-            await dial(world, contexts, Ear(), server_hostname="another")
+            await dial(world, contexts, RecordingProtocol(), server_hostname="another")
         await asyncio.sleep(5)
         assert not world.network.connections
 
@@ -95,7 +97,7 @@ def test_a_certificate_without_a_known_issuer_is_refused(
     contexts: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
     async def main(world: World) -> Any:
-        far = Ear()
+        far = RecordingProtocol()
         with pytest.raises(ssl.SSLCertVerificationError, match=r"self.signed"):
             await dial(world, contexts, far, ssl=ssl.create_default_context())
         await asyncio.sleep(5)
@@ -116,7 +118,7 @@ def test_a_handshake_that_is_cut_fails(contexts: tuple[ssl.SSLContext, ssl.SSLCo
         plain(world, latency=0.001)
         world.network.lookup_seconds = 0.0
         with pytest.raises(ConnectionError):
-            await dial(world, contexts, Ear(), ssl_handshake_timeout=15.0)
+            await dial(world, contexts, RecordingProtocol(), ssl_handshake_timeout=15.0)
         return world.loop.time()
 
     seconds = run(1, main).result
@@ -128,7 +130,7 @@ def test_a_handshake_that_is_cancelled_closes_the_connection(
 ) -> None:
     async def main(world: World) -> None:
         plain(world, latency=1.0)
-        task = asyncio.create_task(dial(world, contexts, Ear()))
+        task = asyncio.create_task(dial(world, contexts, RecordingProtocol()))
         await asyncio.sleep(2.5)
         assert world.network.connections
         task.cancel()
@@ -140,13 +142,15 @@ def test_a_handshake_that_is_cancelled_closes_the_connection(
 
 def test_a_peer_without_tls(contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def main(world: World) -> None:
-        class Talks(Ear):
+        class Talks(RecordingProtocol):
             def connection_made(self, transport: Any) -> None:
                 transport.write(b"plain text, whoever asks\r\n")
 
         broker, member = world.host("broker"), world.host("member")
         await broker.start(world.loop.create_server(Talks, "broker", PORT))
         with pytest.raises(ssl.SSLError, match="WRONG_VERSION_NUMBER"):
-            await member.start(world.loop.create_connection(Ear, "broker", PORT, ssl=contexts[1]))
+            await member.start(
+                world.loop.create_connection(RecordingProtocol, "broker", PORT, ssl=contexts[1])
+            )
 
     run(1, main)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.support import BufferedEar, Ear, connected, plain
+from tests.simulation.support import RecordingBufferedProtocol, RecordingProtocol, connected, plain
 from tests.simulation.world import World, run
 
 SAID = bytes(random.Random(1).randbytes(300_000))
@@ -82,7 +82,7 @@ def test_a_slow_reader_pauses_the_writer() -> None:
 
 
 def test_a_paused_writer_goes_on_below_the_low_mark() -> None:
-    class Measures(Ear):
+    class Measures(RecordingProtocol):
         def resume_writing(self) -> None:
             self.events.append(str(self.transport.get_write_buffer_size()))
 
@@ -116,7 +116,7 @@ def test_a_protocol_pauses_reading() -> None:
 def test_a_buffered_protocol_takes_what_it_has_room_for() -> None:
     async def main(world: World) -> Any:
         plain(world)
-        pair = await connected(world, far=BufferedEar(7))
+        pair = await connected(world, far=RecordingBufferedProtocol(7))
         pair.a.call(pair.transport.writelines, [b"abcdefg", memoryview(b"hij"), bytearray(b"klm")])
         await asyncio.sleep(1)
         return pair.far.pieces
@@ -125,7 +125,7 @@ def test_a_buffered_protocol_takes_what_it_has_room_for() -> None:
 
 
 def test_a_buffered_protocol_pauses_in_the_middle_of_a_segment() -> None:
-    class Pauses(BufferedEar):
+    class Pauses(RecordingBufferedProtocol):
         def buffer_updated(self, nbytes: int) -> None:
             super().buffer_updated(nbytes)
             self.transport.pause_reading()
@@ -152,7 +152,7 @@ def test_a_protocol_that_raises_loses_its_connection() -> None:
         raise ValueError("no answer")
 
     async def main(world: World) -> Any:
-        pair = await connected(world, far=Ear(wrong))
+        pair = await connected(world, far=RecordingProtocol(wrong))
         pair.a.call(pair.transport.write, b"question")
         await asyncio.sleep(1)
         return pair.near.events, pair.far.problem
@@ -205,7 +205,7 @@ def test_aborting_drops_what_waits() -> None:
 
 def test_half_a_connection_goes_on() -> None:
     async def main(world: World) -> Any:
-        pair = await connected(world, far=Ear(lambda data: b"answer", keeps_open=True))
+        pair = await connected(world, far=RecordingProtocol(lambda data: b"answer", keeps_open=True))
 
         def say_and_end() -> None:
             pair.transport.write(b"question")
@@ -239,7 +239,7 @@ def test_what_is_left_unread_makes_closing_a_reset() -> None:
 
 def test_writing_to_an_end_that_is_gone_is_answered_by_a_reset() -> None:
     async def main(world: World) -> Any:
-        pair = await connected(world, near=Ear(keeps_open=True))
+        pair = await connected(world, near=RecordingProtocol(keeps_open=True))
         pair.b.call(pair.far.transport.close)
         await asyncio.sleep(1)
         assert pair.near.events == ["made", "eof"]
@@ -252,7 +252,7 @@ def test_writing_to_an_end_that_is_gone_is_answered_by_a_reset() -> None:
 
 def test_what_is_under_way_to_an_end_that_closes_is_answered_by_a_reset() -> None:
     async def main(world: World) -> Any:
-        pair = await connected(world, near=Ear(keeps_open=True))
+        pair = await connected(world, near=RecordingProtocol(keeps_open=True))
         pair.a.call(pair.transport.write, b"anyone there?")
         pair.b.call(pair.far.transport.close)
         await asyncio.sleep(1)

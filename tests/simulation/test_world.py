@@ -18,14 +18,16 @@ import pytest
 
 from tests.simulation.patches import SimForbidden
 from tests.simulation.stuck import SimDeadlock
-from tests.simulation.support import Ear, connected, in_another_process
+from tests.simulation.support import RecordingProtocol, connected, in_another_process
 from tests.simulation.world import EPOCH, World, run
 
 
 async def chatter(world: World) -> int:
     """Two ends that answer each other for a minute over a wire that cuts and delays."""
     pair = await connected(
-        world, Ear(lambda data: data[: random.randrange(1, 200)]), Ear(lambda data: data * 2)
+        world,
+        RecordingProtocol(lambda data: data[: random.randrange(1, 200)]),
+        RecordingProtocol(lambda data: data * 2),
     )
     pair.a.call(pair.transport.write, bytes(range(100)))
     await asyncio.sleep(5.0)

@@ -22,8 +22,8 @@ FAST = {"retry_backoff_ms": 5, "retry_backoff_max_ms": 40, "reconnect_backoff_ms
 
 
 @attrs.define
-class Diary(RebalanceListener):
-    """Notes what the listener was told. `trouble` is raised once by the method that it names."""
+class RecordingListener(RebalanceListener):
+    """Records the calls of the listener. `trouble` is raised once by the method that it names."""
 
     told: list[tuple[str, tuple[int, ...]]] = attrs.field(factory=list)
     trouble: dict[str, Exception] = attrs.field(factory=dict)

@@ -19,7 +19,7 @@ from kclient.errors import (
 )
 from kclient.group.consumer_protocol.state import ConsumerMemberState
 from tests.group.consumer_protocol.embedded_members import (
-    Diary,
+    RecordingListener,
     heartbeats,
     member,
     membership,
@@ -43,7 +43,7 @@ OFFSETS = {TopicPartition("t", 0): OffsetAndMetadata(0)}
 @pytest.mark.parametrize("code", ["FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
 def test_a_fenced_member_loses_everything_and_joins_again_under_its_old_id(code: str) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
             await quiet(consumer)
             cluster.forget_requests()
@@ -79,7 +79,7 @@ def test_what_passes_costs_nothing_and_the_next_heartbeat_says_everything(
     code: str, asks_who_coordinates: bool
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
             await quiet(consumer)
             cluster.forget_requests()
@@ -113,7 +113,7 @@ def test_a_coordinator_that_always_refuses_is_asked_in_growing_pauses() -> None:
 @pytest.mark.spec("B.17.2")
 def test_after_a_lost_answer_everything_is_said_again_and_nothing_is_lost() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
             await quiet(consumer)
             cluster.forget_requests()
@@ -128,7 +128,7 @@ def test_after_a_lost_answer_everything_is_said_again_and_nothing_is_lost() -> N
 @pytest.mark.spec("B.17.4")
 def test_a_missing_right_to_a_topic_is_reported_once_each_time_and_membership_goes_on() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
             await quiet(consumer)
             cluster.fail(API, "TOPIC_AUTHORIZATION_FAILED")
@@ -162,7 +162,7 @@ def test_a_right_that_stays_away_is_logged_once_in_a_while(caplog: pytest.LogCap
 @pytest.mark.parametrize("code", [30, 42, 81, 112, 82, 69, 35, -1])
 def test_what_cannot_be_cured_ends_the_membership_until_the_next_subscription(code: int) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
             await quiet(consumer)
             cluster.fail(API, code)
@@ -253,7 +253,7 @@ def test_a_member_that_polls_too_late_leaves_and_joins_again_with_the_next_poll(
     instance_id: str | None, epoch: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         settings = {"group_instance_id": instance_id, "max_poll_interval_ms": 400}
         async with member(cluster, "t", listener=diary, **settings) as consumer:
             await quiet(consumer)
@@ -275,7 +275,7 @@ def test_a_member_that_polls_too_late_leaves_and_joins_again_with_the_next_poll(
 @pytest.mark.spec("B.17.6", "B.17.3", "I-10")
 def test_a_member_that_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary, max_poll_interval_ms=20_000) as slow:
             await quiet(slow)
             async with member(cluster, "t") as quick:
@@ -297,7 +297,7 @@ def test_a_member_that_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -
 @pytest.mark.spec("A-14", "B.17.5", "I-17")
 def test_a_static_member_comes_back_to_its_partitions_and_no_other_is_asked() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as other:
             one = member(cluster, "t", group_instance_id="i")
             await polled_until(lambda: len(numbers(one)) == len(numbers(other)) == 2, one, other)
@@ -352,7 +352,7 @@ def test_a_member_that_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() 
         async def meanwhile(what: str) -> None:
             await go_on.wait()
 
-        diary = Diary(meanwhile=meanwhile)
+        diary = RecordingListener(meanwhile=meanwhile)
         async with member(cluster, "t", listener=diary) as consumer:
             polling = asyncio.create_task(consumer.poll(10))
             await until(lambda: diary.told)

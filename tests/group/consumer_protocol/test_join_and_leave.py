@@ -9,7 +9,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from tests.group.consumer_protocol.embedded_members import (
-    Diary,
+    RecordingListener,
     heartbeats,
     member,
     membership,
@@ -46,7 +46,7 @@ def test_the_first_heartbeat_says_everything_and_later_ones_only_what_has_change
 @pytest.mark.spec("A-14", "B.17.3", "B.17.5")
 def test_partitions_move_when_their_owner_has_given_them_up_and_come_back_when_the_other_leaves() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        first, second = Diary(), Diary()
+        first, second = RecordingListener(), RecordingListener()
         async with member(cluster, "t", listener=first) as one:
             await polled_until(lambda: len(numbers(one)) == 4, one)
             async with member(cluster, "t", listener=second) as two:

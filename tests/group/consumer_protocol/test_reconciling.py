@@ -12,7 +12,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ListenerError
 from kclient.group.consumer_protocol.state import ConsumerMemberState
 from tests.group.consumer_protocol.embedded_members import (
-    Diary,
+    RecordingListener,
     heartbeats,
     member,
     membership,
@@ -48,7 +48,7 @@ def test_what_has_a_name_is_taken_over_and_reported_and_the_rest_when_metadata_h
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         cluster.create_topic("u", partitions=1)
-        diary, topics = Diary(), ["t", "u"]
+        diary, topics = RecordingListener(), ["t", "u"]
         async with member(cluster) as consumer:
             if first_alone:
                 await consumer.subscribe(["t"], listener=diary)
@@ -100,7 +100,7 @@ def test_nothing_more_is_taken_over_while_a_heartbeat_that_says_what_is_owned_ha
 @pytest.mark.spec("A-14", "B.17.3")
 def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and_acknowledges() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary(trouble={"assigned": ValueError("no")})
+        diary = RecordingListener(trouble={"assigned": ValueError("no")})
         async with member(cluster, "t", listener=diary) as one:
             with pytest.raises(ListenerError, match="on_partitions_assigned raised ValueError"):
                 await polled_until(lambda: False, one)
@@ -117,7 +117,7 @@ def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and
 @pytest.mark.spec("A-14", "B.17.3", "S3-49")
 def test_a_member_that_joins_and_gets_nothing_calls_the_listener_with_no_partitions_once() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t") as one, member(cluster, "t", listener=diary) as two:
             await polled_until(lambda: numbers(one) == {0}, one)
             await polled_until(lambda: diary.told, one, two)
@@ -135,7 +135,7 @@ def test_a_member_that_joins_and_gets_nothing_calls_the_listener_with_no_partiti
 @pytest.mark.spec("A-14", "B.17.3", "I-10")
 def test_what_on_revoked_raises_is_raised_by_poll_and_the_next_one_gives_the_partitions_free() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as one, member(cluster, "t") as two:
             await polled_until(lambda: len(numbers(one)) == 4, one)
             diary.trouble["revoked"] = ValueError("no")
@@ -153,7 +153,7 @@ def test_what_on_revoked_raises_is_raised_by_poll_and_the_next_one_gives_the_par
 @pytest.mark.spec("A-14", "B.17.3")
 def test_a_target_that_changes_before_a_poll_came_is_all_that_is_taken_over() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as one, member(cluster, "t") as two:
             await one._core.lifecycle.start()
             await one.poll(0)  # joins, and takes nothing over
@@ -181,7 +181,7 @@ def test_another_member_that_leaves_while_a_listener_gives_up_for_it_gives_all_o
                 await two.close()
                 await until(lambda: len(heartbeats(cluster, one)) >= seen + 2)
 
-        diary = Diary(meanwhile=two_leaves)
+        diary = RecordingListener(meanwhile=two_leaves)
         async with member(cluster, "t", listener=diary) as one:
             await polled_until(lambda: len(numbers(one)) == 4, one)
             await polled_until(lambda: len({beat.member_id for beat in heartbeats(cluster)}) == 2, two)
@@ -244,7 +244,7 @@ def test_an_automatic_commit_that_fails_does_not_stop_the_revocation(code: str) 
 def test_partitions_that_stay_are_read_all_the_while() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         held = asyncio.Event()
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as one:
             await polled_until(lambda: len(numbers(one)) == 4, one)
             async with member(cluster, "t") as two:
@@ -264,7 +264,7 @@ def test_partitions_that_stay_are_read_all_the_while() -> None:
 @pytest.mark.spec("B.17.4", "A-14")
 def test_a_coordinator_that_dies_costs_no_membership() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = Diary()
+        diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
             await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)

@@ -19,7 +19,7 @@ from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.sink import manifest, parquet
-from tests.spark.jobs.support import Told
+from tests.spark.jobs.support import RecordingReporter
 
 
 class Step(NamedTuple):
@@ -79,4 +79,4 @@ def killed(settings: Mapping[str, Any], step: str, times: int) -> int:
 
 if __name__ == "__main__":
     plant(STEPS[sys.argv[2]], int(sys.argv[3]))
-    ingest.run(IngestSettings.parse(json.loads(sys.argv[1])), Told())
+    ingest.run(IngestSettings.parse(json.loads(sys.argv[1])), RecordingReporter())

@@ -29,8 +29,8 @@ class Landed(NamedTuple):
 
 
 @attrs.define
-class Told:
-    """A listener that keeps what it is told."""
+class RecordingReporter:
+    """A reporter that keeps what it gets."""
 
     plans: list[IngestPlan] = attrs.field(factory=list)
     batches: list[BatchProgress] = attrs.field(factory=list)
@@ -68,9 +68,9 @@ def given(servers: str, root: Path, **changed: Any) -> dict[str, Any]:
     return {name: value for name, value in {**settings, **changed}.items() if value is not None}
 
 
-def run(cluster: EmbeddedCluster, root: Path, **changed: Any) -> Told:
+def run(cluster: EmbeddedCluster, root: Path, **changed: Any) -> RecordingReporter:
     """Run a job to its end."""
-    told = Told()
+    told = RecordingReporter()
     settings = IngestSettings.parse(given(cluster.bootstrap_servers, root, **changed))
     assert ingest.run(settings, told) is told.results[0]
     return told

@@ -27,7 +27,16 @@ from kclient.spark.sink import manifest
 from kclient.spark.sink.atomic_files import locked
 from kclient.types import TopicPartition
 from tests.spark.jobs import killing
-from tests.spark.jobs.support import Told, assert_exactly_once, ends, fill, given, offsets_file, rows, run
+from tests.spark.jobs.support import (
+    RecordingReporter,
+    assert_exactly_once,
+    ends,
+    fill,
+    given,
+    offsets_file,
+    rows,
+    run,
+)
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -186,7 +195,7 @@ def test_a_signal_ends_it_after_the_batch_at_work(cluster: EmbeddedCluster, tmp_
     wanted = fill(cluster, 150)
     stop = StopRequest()
 
-    class Impatient(Told):
+    class Impatient(RecordingReporter):
         def batch(self, progress: BatchProgress) -> None:
             super().batch(progress)
             stop.ask(15)
@@ -211,7 +220,7 @@ def test_a_wall_clock_that_is_set_back_delays_no_batch(
     monkeypatch.setattr(engine_direct, "Runtime", lambda: Runtime(wall_clock=lambda: next(hours)))
     stop = StopRequest()
 
-    class Patient(Told):
+    class Patient(RecordingReporter):
         def batch(self, progress: BatchProgress) -> None:
             super().batch(progress)
             if progress.batch == 2:
@@ -439,7 +448,7 @@ def test_after_a_loss_the_group_shows_what_is_behind(cluster: EmbeddedCluster, t
     fill(cluster, 90)
     committed: list[int] = []
 
-    class Cutting(Told):
+    class Cutting(RecordingReporter):
         def batch(self, progress: BatchProgress) -> None:
             if not committed:
                 cluster.truncate("orders", 0, 10)

@@ -17,7 +17,15 @@ from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.sink import manifest
 from kclient.spark.sink.manifest import gc
 from tests.spark.jobs import killing
-from tests.spark.jobs.support import Told, assert_exactly_once, fill, given, offsets_file, rows, run
+from tests.spark.jobs.support import (
+    RecordingReporter,
+    assert_exactly_once,
+    fill,
+    given,
+    offsets_file,
+    rows,
+    run,
+)
 from tests.spark.test_decoding_protobuf import flights, message_class, written_to
 
 pytestmark = pytest.mark.timeout(90)
@@ -325,7 +333,7 @@ def test_the_plan_of_a_backfill(cluster: EmbeddedCluster, tmp_path: Path) -> Non
     assert (plan.backlog_rows, plan.tasks, plan.trigger) == (40, 1, "backfill")
     assert str(plan.checkpoint) == "new"
     assert list(tmp_path.iterdir()) == []
-    assert isinstance(Told().plans, list)
+    assert isinstance(RecordingReporter().plans, list)
 
 
 @pytest.mark.spec("SP-83")

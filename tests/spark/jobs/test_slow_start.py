@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from kclient.spark.ingest import engine_spark
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.stop_signals import StopRequest
-from tests.spark.jobs.support import Told
+from tests.spark.jobs.support import RecordingReporter
 
 SLOW = "Python worker failed to connect back."
 
@@ -42,10 +42,10 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, told: int = 0) -> int:
     monkeypatch.setattr(engine_spark, "_Engine", Engine)
     prepared = cast("Prepared", SimpleNamespace(settings=None))
     if ends[-1] == "drained":
-        assert cast("Any", engine_spark.run(prepared, Told(), StopRequest())) == "drained"
+        assert cast("Any", engine_spark.run(prepared, RecordingReporter(), StopRequest())) == "drained"
     else:
         with pytest.raises(StreamingQueryException, match=ends[-1]):
-            engine_spark.run(prepared, Told(), StopRequest())
+            engine_spark.run(prepared, RecordingReporter(), StopRequest())
     return len(started)
 
 

@@ -17,7 +17,7 @@ from kclient.spark.ingest import engine_spark
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.writers import DirectWriter
-from tests.spark.jobs.support import Told
+from tests.spark.jobs.support import RecordingReporter
 
 FULL = SinkError("The disk is full.")
 INTERRUPTED = RuntimeError("Job 7 cancelled because its query was stopped")
@@ -78,7 +78,9 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
         position=SimpleNamespace(start={}),
         plan=SimpleNamespace(partitions=()),
     )
-    return engine_spark.run(cast("Prepared", prepared), Told(), StopRequest(signal.SIGTERM)).ended
+    return engine_spark.run(
+        cast("Prepared", prepared), RecordingReporter(), StopRequest(signal.SIGTERM)
+    ).ended
 
 
 @pytest.mark.spec("SP-85")

@@ -1,7 +1,7 @@
 """Raw requests to an embedded cluster on the running loop: no retries, no routing, nothing hidden.
 
-    async with EmbeddedCluster(brokers=3) as cluster, Asker(cluster) as asker:
-        answer = await asker.ask(MetadataRequest(topics=None), 12, node=2)
+    async with EmbeddedCluster(brokers=3) as cluster, RawClient(cluster) as raw_client:
+        answer = await raw_client.ask(MetadataRequest(topics=None), 12, node=2)
 
 One connection for each node and lane: requests of one lane wait for each other, as behind a real connection. Bytes
 behind an answer's message fail the test.
@@ -22,7 +22,7 @@ SECONDS = 10.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Asker:
+class RawClient:
     """Connections to the brokers of one cluster. Open them all from one loop."""
 
     def __init__(self, cluster: EmbeddedCluster, client_id: str = "asker") -> None:

@@ -1,7 +1,7 @@
 """A blocking client that sends one request and reads its answer: no retries, no routing, nothing hidden.
 
-    with Asker("127.0.0.1", 9092) as asker:
-        answer = asker.ask(MetadataRequest(topics=None), 12)
+    with RawClient("127.0.0.1", 9092) as raw_client:
+        answer = raw_client.ask(MetadataRequest(topics=None), 12)
 
 `send` and `receive` take the two halves apart, for answers that a broker holds back. What stands behind an answer's
 message fails the test (H-06 lets a client tolerate it, a judge does not).
@@ -20,7 +20,7 @@ from kclient.protocol.registry import read_message, response_name
 SECONDS = 10.0
 
 
-class Asker:
+class RawClient:
     """One connection. Requests may overlap; answers come in the order of the requests."""
 
     def __init__(
