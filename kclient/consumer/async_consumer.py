@@ -156,7 +156,7 @@ class AsyncConsumer:
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)  # None: the constructor has raised
-        if core is None or self.closed or not core.lifecycle.begun or not self.in_its_process:
+        if core is None or self.closed or not core.lifecycle.started or not self.in_its_process:
             return
         if self._loop is not None:
             _abandon(self._loop, core)

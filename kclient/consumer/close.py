@@ -43,7 +43,7 @@ from typing import Final
 from kclient.config.plugins import close_deserializer
 from kclient.consumer.callbacks import CallbackQueue, error_of
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.leave import LEAVING_SECONDS, before_leaving
+from kclient.consumer.leave import LEAVING_SECONDS, deadline_before_leaving
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.log import get_logger
 from kclient.network.cluster import Cluster
@@ -53,7 +53,7 @@ log = get_logger("kclient.consumer")
 
 CLOSING: Final = "the consumer is being closed"
 LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it is
-PATIENCE_SECONDS: Final = 1.0  # before brokers that refuse connections count as unreachable
+UNREACHABLE_SECONDS: Final = 1.0  # before brokers that refuse connections count as unreachable
 
 
 async def close(core: ConsumerCore, timeout: float, *, clean: bool, leave: bool | None = None) -> None:
@@ -69,7 +69,7 @@ async def close(core: ConsumerCore, timeout: float, *, clean: bool, leave: bool 
     first_error: BaseException | None = None
     core.timeouts.close()  # 1
     try:
-        await core.polls.wait_until_left(before_leaving(deadline, now) - now)
+        await core.polls.wait_until_ended(deadline_before_leaving(deadline, now) - now)
         running = core.lifecycle.running
         if running:  # the fetch sessions of 2 end beside all steps of the group
             ended = core.tasks.spawn("ending of fetch sessions", core.fetcher.close_sessions(deadline))
@@ -147,19 +147,19 @@ async def _leave_group(
     if not clean and group.rebalance.invoker.method is None:
         # A listener that another call runs was called before this close began: its commit stores what that call would.
         core.assigned.delivered.half_processed = True
-    until = before_leaving(deadline, core.runtime.now())
+    commit_deadline = deadline_before_leaving(deadline, core.runtime.now())
     give_up = BrokersUnreachable(core.cluster, core.runtime).for_good
     # 2: responses to commits under way
-    await group.commits.end(until, give_up)
+    await group.commits.end(commit_deadline, give_up)
     # 3: the automatic commit
     if running:
-        await group.last_commit(offsets, _left(core, until), give_up)
+        await group.final_auto_commit(offsets, _seconds_left(core, commit_deadline), give_up)
     errors = [
         # 4: callbacks, while this is still a member
-        await _all_callbacks(core, until),
+        await _all_callbacks(core, commit_deadline),
         # 5 to 7: the listener, the responses to its commits, LeaveGroup; then an on_partitions_lost that was deferred
         await _step(
-            group.leaving.leave(CLOSING, core.runtime.now() + _left(core, deadline), leave), deadline
+            group.leaving.leave(CLOSING, core.runtime.now() + _seconds_left(core, deadline), leave), deadline
         ),
         await _step(_run_all(core.rebalance_steps), deadline),
     ]
@@ -200,21 +200,21 @@ async def _step(step: Awaitable[None], deadline: float) -> Exception | None:
 
 async def _end(core: ConsumerCore, deadline: float, leave: bool | None) -> None:
     """Steps 9 and 10, also of a close that was cut short: leave the group, stop the tasks, close the interceptors."""
-    await core.lifecycle.stop_starting()  # it would join
+    await core.lifecycle.cancel_start()  # it would join
     if core.group_or_none is not None:
         await core.group.leaving.leave_at_once(CLOSING, deadline, leave)
     await _stop_everything(core, deadline)
-    until = max(deadline, core.runtime.now() + LAST_SECONDS)
-    await _step(core.interceptors.close(), until)
-    await _step(_close_deserializers(core), until)
+    last_deadline = max(deadline, core.runtime.now() + LAST_SECONDS)
+    await _step(core.interceptors.close(), last_deadline)
+    await _step(_close_deserializers(core), last_deadline)
 
 
 async def _stop_everything(core: ConsumerCore, deadline: float) -> None:
-    await core.lifecycle.stop_starting()
+    await core.lifecycle.cancel_start()
     await core.tasks.stop()
     if core.group_or_none is not None:
         await core.group.coordinator.close()
-    await core.cluster.close(_left(core, deadline))
+    await core.cluster.close(_seconds_left(core, deadline))
     core.assigned.assign(())
     core.metrics.close()
 
@@ -227,8 +227,8 @@ async def _close_deserializers(core: ConsumerCore) -> None:
             log.exception("closing a deserializer failed")
 
 
-def _left(core: ConsumerCore, deadline: float) -> float:
-    """Seconds left, at most one request timeout."""
+def _seconds_left(core: ConsumerCore, deadline: float) -> float:
+    """Return the seconds until the deadline, at most one request timeout."""
     left = max(0.0, deadline - core.runtime.now())
     return min(left, core.config.request_timeout_ms / 1000)
 
@@ -244,5 +244,5 @@ class BrokersUnreachable:
 
     def for_good(self) -> bool:
         """Return whether every broker has refused connections since the last connection, for at least a second."""
-        self._refused = not self._cluster.in_touch and (self._refused or self._cluster.out_of_reach)
-        return self._refused and self._runtime.now() - self._began >= PATIENCE_SECONDS
+        self._refused = not self._cluster.has_connection and (self._refused or self._cluster.all_unreachable)
+        return self._refused and self._runtime.now() - self._began >= UNREACHABLE_SECONDS

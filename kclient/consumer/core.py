@@ -5,7 +5,7 @@
     positions         where each partition is read next      position_updater       committed → reset → validate
     fetcher, buffer   Fetch requests; fetched bytes          assigned               positions, buffered and delivered
     group             membership, commits, rebalances                               records, changed together
-    callbacks         the user's code, run in his calls      polls                  the steps of poll()
+    callbacks         callbacks, run in the user's calls     polls                  the steps of poll()
 
 Everything here runs on one event loop. AsyncConsumer calls it directly, Consumer from another thread. Only the calls of
 AsyncConsumer, `close.py` and `explain.py` see the whole core.

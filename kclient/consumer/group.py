@@ -148,7 +148,7 @@ class GroupConsumer:
         else:
             self.commits.restart_timer()
 
-    async def last_commit(
+    async def final_auto_commit(
         self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, give_up: GiveUp
     ) -> None:
         """Commit automatically for close(), until `timeout` or `give_up()`."""

@@ -108,15 +108,15 @@ class Leaving:
         self.state = LeaveState.REVOKING
         # Read before _end_rebalances, which ends a join that is running.
         lost = membership.lost or membership.rebalancing
-        until = before_leaving(deadline, self._runtime.now())
+        revoke_deadline = deadline_before_leaving(deadline, self._runtime.now())
         error = None
         try:
             await self._end_rebalances(membership)
             try:
-                await self._rebalance.leave(lost=lost, deadline=until)
+                await self._rebalance.leave(lost=lost, deadline=revoke_deadline)
             except Exception as exc:  # noqa: BLE001 – raised when LeaveGroup was sent
                 error = exc
-            await self._wait_for_commits(until)
+            await self._wait_for_commits(revoke_deadline)
         except asyncio.CancelledError:
             self._rebalance.invoker.defer_lost()
             raise
@@ -146,7 +146,7 @@ class Leaving:
         try:
             if not is_inside(invoker):
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(before_leaving(deadline, self._runtime.now())):
+                    async with asyncio.timeout_at(deadline_before_leaving(deadline, self._runtime.now())):
                         while self.state is LeaveState.REVOKING:
                             await self._sending_began.wait(self._sending_began.count)
                             await self.wait_until_left()
@@ -185,6 +185,6 @@ class Leaving:
                 self.state = LeaveState.LEFT
 
 
-def before_leaving(deadline: float, now: float) -> float:
+def deadline_before_leaving(deadline: float, now: float) -> float:
     """Return the deadline of all steps before LeaveGroup; the rest of the time is reserved for that."""
     return deadline - min(LEAVING_SECONDS, max(0.0, deadline - now) / 4)

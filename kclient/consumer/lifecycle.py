@@ -48,7 +48,7 @@ class Lifecycle:
         return start.done() and not start.cancelled() and start.exception() is None
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """Whether anything of this consumer may run, or be connected."""
         return self._start is not None and self.ending is None
 
@@ -79,7 +79,7 @@ class Lifecycle:
         self._tasks.start("position updater", self._position_updater.run)
         self._tasks.start("fetcher", self._fetcher.run)
 
-    async def stop_starting(self) -> None:
+    async def cancel_start(self) -> None:
         """Cancel a start that has not succeeded."""
         if self._start is not None and not self._start.done():
             self._start.cancel()

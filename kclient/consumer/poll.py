@@ -84,7 +84,7 @@ class Poll:
         self._read_ahead = read_ahead
         self._metrics = metrics
         self._inside: asyncio.Task[Any] | None = None
-        self._left = ChangeSignal()
+        self._ended = ChangeSignal()
 
     async def poll(
         self, timeout: float, max_records: int, *, one_by_one: bool = False, ahead: bool = False
@@ -103,10 +103,10 @@ class Poll:
             records = await self._poll(timeout, lambda: self._collector.next_batch(max_records, max_bytes))
             return records if records.chunks else await self._collector.hand_out_gathered()
 
-    async def wait_until_left(self, timeout: float) -> None:
-        """Wait until the polling task has left poll(), unless it waits for this call: a listener or callback closes."""
+    async def wait_until_ended(self, timeout: float) -> None:
+        """Wait until the poll() of another task has ended, unless it waits for this call: its listener closes."""
         if self._inside is not None and not is_inside(self):
-            await wait_any((self._left, self._left.count), timeout=timeout)
+            await wait_any((self._ended, self._ended.count), timeout=timeout)
 
     def unraised_error(self) -> Exception | None:
         """Return the oldest error of the user's code that no poll has raised. close() ignores WakeupError."""
@@ -207,7 +207,7 @@ class Poll:
 
     @contextmanager
     def _inside_poll(self) -> Iterator[None]:
-        with self._alone(), inside(self):
+        with self._exclusive(), inside(self):
             self._metrics.poll_started()
             try:
                 yield
@@ -215,7 +215,7 @@ class Poll:
                 self._metrics.poll_ended()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         task = asyncio.current_task()
         if self._inside is not None:
             inside, caller = (
@@ -233,7 +233,7 @@ class Poll:
             yield
         finally:
             self._inside = None
-            self._left.notify()
+            self._ended.notify()
 
 
 class PollSteps:

@@ -103,15 +103,19 @@ class Rebalance:
             await self._steps.call(lambda: self.invoker.lose(self.owned()))
             return
 
-        def going() -> Partitions:
+        def to_revoke() -> Partitions:
             states = self._positions.items()
             return tuple(tp for tp, state in states if state.unsubscribed or not cooperative)
 
-        await self._stop_and_commit(going, "before the rebalance")
-        await self._steps.call(lambda: self._give_back(going(), always=not cooperative))
+        await self._stop_and_commit(to_revoke, "before the rebalance")
+        await self._steps.call(lambda: self._revoke_before_join(to_revoke(), always=not cooperative))
 
     async def on_join_complete(
-        self, protocol: str, assignment: Partitions, generation: Generation, remember: Callable[[], None]
+        self,
+        protocol: str,
+        assignment: Partitions,
+        generation: Generation,
+        notify_assignor: Callable[[], None],
     ) -> bool:
         """Install the assignment of a generation, and return whether partitions were revoked for it."""
         change = AssignmentChange(tuple(dict.fromkeys(assignment)), protocol)
@@ -120,16 +124,16 @@ class Rebalance:
             while (
                 not change.over
             ):  # a poll that is cancelled in the listener leaves the rest to the next poll
-                await self._steps.call(lambda: self._complete_join(change, generation, remember))
+                await self._steps.call(lambda: self._complete_join(change, generation, notify_assignor))
         return bool(change.revoked)
 
-    async def reconcile(self, assignment: Partitions, still: Callable[[], bool]) -> bool:
+    async def reconcile(self, assignment: Partitions, is_newest: Callable[[], bool]) -> bool:
         """Install an assignment of the coordinator (KIP-848). Return whether it is in place and no listener raised."""
         change = AssignmentChange(assignment, "the coordinator")
         with self._needing_polls():
             await self._prepare_change(change)
             while not change.over:
-                await self._steps.call(lambda: self._complete_reconciliation(change, still))
+                await self._steps.call(lambda: self._complete_reconciliation(change, is_newest))
         return change.installed and change.error is None
 
     async def leave(self, *, lost: bool, deadline: float) -> None:
@@ -159,27 +163,27 @@ class Rebalance:
         if not set(self.owned()) <= set(change.target):
             await self._stop_and_commit(lambda: self._not_in(change), "before the revocation")
 
-    async def _stop_and_commit(self, going: Callable[[], Partitions], why: str) -> None:
-        await self._steps.call(lambda: self._stop_delivery(going()))
+    async def _stop_and_commit(self, to_revoke: Callable[[], Partitions], why: str) -> None:
+        await self._steps.call(lambda: self._stop_delivery(to_revoke()))
         # The group waits at most max_poll_interval_ms for this member: leave half of it for JoinGroup.
         timeout = self._config.max_poll_interval_ms / 2000
         await self._commits.final_auto_commit(self._assigned.committable, why, timeout)
 
     # --- steps in the user's polls
 
-    async def _stop_delivery(self, going: Partitions) -> None:
+    async def _stop_delivery(self, to_revoke: Partitions) -> None:
         """Fetch and deliver nothing more of these, so that the commit covers all delivered records."""
-        self._assigned.stop_delivery(going)
+        self._assigned.stop_delivery(to_revoke)
 
-    async def _give_back(self, going: Partitions, *, always: bool) -> None:
+    async def _revoke_before_join(self, to_revoke: Partitions, *, always: bool) -> None:
         """Call the listener before JoinGroup. A heartbeat may have ended the membership since the last poll."""
         if self._membership.lost:
             await self.invoker.lose(self.owned())
-        elif going or always:
-            await self.invoker.revoke(going)
+        elif to_revoke or always:
+            await self.invoker.revoke(to_revoke)
 
     async def _complete_join(
-        self, change: AssignmentChange, generation: Generation, remember: Callable[[], None]
+        self, change: AssignmentChange, generation: Generation, notify_assignor: Callable[[], None]
     ) -> None:
         """Revoke, then install the assignment of a generation, unless it is out of date before or after the listener.
 
@@ -189,15 +193,15 @@ class Rebalance:
             await self._revoke(change)
             if self._is_current(generation, change):
                 self._learn_topics(change.target)
-                remember()
+                notify_assignor()
                 await self._install(change)
         self._finish(change)
 
-    async def _complete_reconciliation(self, change: AssignmentChange, still: Callable[[], bool]) -> None:
-        """Revoke, then install an assignment of the coordinator, while it is `still` the newest one."""
-        if still():
+    async def _complete_reconciliation(self, change: AssignmentChange, is_newest: Callable[[], bool]) -> None:
+        """Revoke, then install an assignment of the coordinator, while `is_newest()` is true."""
+        if is_newest():
             await self._revoke(change)
-            if still():
+            if is_newest():
                 await self._install(change)
         self._finish(change)
 

@@ -202,12 +202,12 @@ class RebalanceHandler(Protocol):
         protocol: str,
         assignment: tuple[TopicPartition, ...],
         generation: Generation,
-        remember: Callable[[], None],
+        notify_assignor: Callable[[], None],
     ) -> bool:
         """Install an assignment.
 
         Auto-commit and call `on_partitions_revoked` for the partitions that are owned and not in it (if any), call
-        `remember()`, install it, and call `on_partitions_assigned` for its new partitions (also if there are none).
+        `notify_assignor()`, install it, and call `on_partitions_assigned` for its new partitions (also for none).
 
         Returns whether anything was revoked: then the member must join again, because others wait for the revoked
         partitions. Does nothing if `generation` is no longer `Membership.generation` when the work begins: the
@@ -215,8 +215,8 @@ class RebalanceHandler(Protocol):
         """
         ...
 
-    async def reconcile(self, assignment: tuple[TopicPartition, ...], still: Callable[[], bool]) -> bool:
-        """As `on_join_complete`, for an assignment of the coordinator (KIP-848), as long as `still()` is true.
+    async def reconcile(self, assignment: tuple[TopicPartition, ...], is_newest: Callable[[], bool]) -> bool:
+        """As `on_join_complete`, for an assignment of the coordinator (KIP-848), as long as `is_newest()` is true.
 
         Returns whether the assignment is installed and no listener raised. Otherwise call it again: steps that are
         done are not repeated.

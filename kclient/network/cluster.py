@@ -288,14 +288,14 @@ class Cluster:
         return self._pool.is_connected(node_id, purpose)
 
     @property
-    def in_touch(self) -> bool:
+    def has_connection(self) -> bool:
         """Whether there is a connection to any broker."""
-        return self._pool.in_touch
+        return self._pool.has_connection
 
     @property
-    def out_of_reach(self) -> bool:
+    def all_unreachable(self) -> bool:
         """Whether no broker is connected and the last attempt at each of them failed."""
-        return self._pool.out_of_reach
+        return self._pool.all_unreachable
 
     async def request_any(
         self,

@@ -118,12 +118,12 @@ class ConnectionPool:
 
         A lost connection alone does not count: the address is tried once more.
         """
-        return bool(self._metadata.brokers) and self.out_of_reach
+        return bool(self._metadata.brokers) and self.all_unreachable
 
     @property
-    def out_of_reach(self) -> bool:
+    def all_unreachable(self) -> bool:
         """Whether nothing is connected and the last attempt at every broker has failed."""
-        if self.in_touch:
+        if self.has_connection:
             return False
         if not self._metadata.brokers:
             return all(node.failed_attempts for node in self.bootstrap)
@@ -131,7 +131,7 @@ class ConnectionPool:
         return all(node is not None and node.failed_attempts for node in tried)
 
     @property
-    def in_touch(self) -> bool:
+    def has_connection(self) -> bool:
         """Whether any connection is ready."""
         return any(node.connection is not None for node in self._all())
 

@@ -95,7 +95,7 @@ class ExecutorClient:
     def is_usable(self) -> bool:
         """Return whether the client can be used, after processing what closed while the loop was stopped."""
         self.run(self._process_closed_connections())
-        return not self.cluster.out_of_reach
+        return not self.cluster.all_unreachable
 
     async def _process_closed_connections(self) -> None:
         # Between two tasks the loop does not run, so a connection that a broker closed meanwhile still looks open.

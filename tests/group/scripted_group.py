@@ -111,10 +111,10 @@ class RecordingUser:
         protocol: str,
         assignment: tuple[TopicPartition, ...],
         generation: Generation,
-        remember: Callable[[], None],
+        notify_assignor: Callable[[], None],
     ) -> bool:
         before, self.has = self.has, assignment
-        remember()
+        notify_assignor()
         self.calls.append(("complete", protocol, assignment, generation))
         return not set(before) <= set(assignment)
 

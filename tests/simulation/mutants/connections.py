@@ -150,7 +150,7 @@ def cancel_keeps_held(patch: Patch) -> None:
             self._inside = asyncio.current_task()
             raise
 
-    before = patch.put(Poll, "_alone", alone)
+    before = patch.put(Poll, "_exclusive", alone)
 
 
 @mutant("M-96", "I-23", "I-22", "I-27", look=plans.looking_at(plans.NOBODY_THERE))
