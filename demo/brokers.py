@@ -132,9 +132,9 @@ def _killed(cluster: EmbeddedCluster | KafkaCluster, group: str, topic: str, par
     return Killed(
         node,
         f"broker {node} killed, the group's coordinator and leader of {len(led)} partitions → "
-        f"{moved or 'nothing to move'} after {_told(took)}",
+        f"{moved or 'nothing to move'} after {_duration_text(took)}",
     )
 
 
-def _told(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"

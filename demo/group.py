@@ -96,9 +96,7 @@ class Group:
             self._follow(selector, kill_broker, beside)
             for member in self._members:
                 if member.alive and (code := member.child.end()) != 0:
-                    raise RuntimeError(
-                        f"member {member.name} ended with {code}:\n{member.child.last_words()}"
-                    )
+                    raise RuntimeError(f"member {member.name} ended with {code}:\n{member.child.log_end()}")
                 if member.alive:
                     self._own(member, [])
                     self._chronicle.finish(member.lane)
@@ -127,7 +125,7 @@ class Group:
                 self._kill_one()
             self._show(beside())
             if time.monotonic() > deadline:
-                words = "\n".join(member.child.last_words() for member in self._members)
+                words = "\n".join(member.child.log_end() for member in self._members)
                 raise RuntimeError(f"the group did not finish within {DEADLINE_SECONDS:g} s:\n{words}")
         self._show(beside(), now=True)
 
@@ -135,11 +133,11 @@ class Group:
         """Let them read once both have partitions, or a quick one could be done before the other has joined."""
         if not self._reading and all(member.assigned for member in self._members):
             self._reading = True
-            self._let_read([(end + 1) // 2 for end in self._published])
+            self._allow_reading_to([(end + 1) // 2 for end in self._published])
             for member in self._members:
                 self._chronicle.begin(member.lane, "reads")
 
-    def _let_read(self, ends: Sequence[int]) -> None:
+    def _allow_reading_to(self, ends: Sequence[int]) -> None:
         """Let the living members read each partition up to its offset in `ends`."""
         for member in self._members:
             if member.alive:
@@ -150,7 +148,7 @@ class Group:
         events = member.child.receive(timeout=0.0)
         if events is None:
             if member.alive:
-                raise RuntimeError(f"member {member.name} ended unexpectedly:\n{member.child.last_words()}")
+                raise RuntimeError(f"member {member.name} ended unexpectedly:\n{member.child.log_end()}")
             return False
         for event in events:
             self._note_progress(member, event)
@@ -202,7 +200,7 @@ class Group:
             f"member {victim.name} (pid {victim.child.pid}) killed with {left:,} records of partitions "
             f"{', '.join(map(str, orphans))} unread",
         )
-        self._let_read(self._published)
+        self._allow_reading_to(self._published)
 
     def _lag(self, partition: int) -> int:
         return self._published[partition] - self._consumed.distinct(partition)

@@ -55,8 +55,8 @@ class Pipeline:
         """
         child = self._running()
         if (code := child.process.poll()) is not None:
-            raise RuntimeError(f"the ingest job ended unexpectedly with {code}:\n{child.last_words()}")
-        self._take_in()
+            raise RuntimeError(f"the ingest job ended unexpectedly with {code}:\n{child.log_end()}")
+        self._read_progress()
         if self._run == 1 and 2 * self.rows >= self._job.total:
             self._kill()
             self._start()
@@ -70,10 +70,10 @@ class Pipeline:
         child = self._running()
         code = child.end(END_SECONDS)
         self._chronicle.finish(LANE)
-        self._take_in()
+        self._read_progress()
         self._fill_in()
         if code != 0:
-            raise RuntimeError(f"the ingest job ended with {code}:\n{child.last_words()}")
+            raise RuntimeError(f"the ingest job ended with {code}:\n{child.log_end()}")
 
     def _wait(self, done: Callable[[], bool], seconds: float, *, enough: bool = False) -> None:
         """Wait for a condition. Raise RuntimeError after `seconds`, unless `enough` is set."""
@@ -84,7 +84,7 @@ class Pipeline:
             if time.monotonic() > deadline:
                 if enough:
                     return
-                words = self._running().last_words()
+                words = self._running().log_end()
                 raise RuntimeError(f"the ingest job did not finish within {seconds:g} s:\n{words}")
 
     def _start(self) -> None:
@@ -105,13 +105,13 @@ class Pipeline:
         family = len(members(child.pid))
         child.kill()
         self._chronicle.finish(LANE, killed=True)
-        self._take_in()
+        self._read_progress()
         self._chronicle.event(
             KILLED,
             f"the ingest job (pid {child.pid}, {family} processes) killed with {self.rows:,} rows in the manifest",
         )
 
-    def _take_in(self) -> None:
+    def _read_progress(self) -> None:
         """Read the row count from the manifest, and the job's batch events."""
         self.rows = sum(found.rows for found in manifest.read_all(self._job.sink))
         for line in self._lines.read():

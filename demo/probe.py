@@ -51,7 +51,7 @@ class Probe:
     def finish(self) -> Latency | None:
         """End it, and what it has measured; None if it had no time to. Raises RuntimeError when it failed."""
         if (code := self._child.end()) != 0:
-            raise RuntimeError(f"the probe ended with {code}:\n{self._child.last_words()}")
+            raise RuntimeError(f"the probe ended with {code}:\n{self._child.log_end()}")
         received = self._child.receive(timeout=0.0)
         return Latency(**received[0]) if received else None
 

@@ -65,7 +65,7 @@ class Child:
             stream.write(json.dumps(message).encode() + b"\n")
             stream.flush()
         except BrokenPipeError:
-            raise RuntimeError(f"{self.module} ended unexpectedly:\n{self.last_words()}") from None
+            raise RuntimeError(f"{self.module} ended unexpectedly:\n{self.log_end()}") from None
 
     def receive(self, timeout: float) -> list[dict[str, Any]] | None:
         """Return new lines, waiting for some; None at the end. An incomplete line is ignored."""
@@ -95,7 +95,7 @@ class Child:
             if stream is not None:
                 stream.close()
 
-    def last_words(self, characters: int = 3000) -> str:
+    def log_end(self, characters: int = 3000) -> str:
         """Return the end of its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")[-characters:]
 

@@ -62,7 +62,7 @@ async def open_lanes(servers: str, topic: str, partitions: int) -> AsyncIterator
     cluster.set_topics([topic])
     await cluster.start()
     try:
-        producer = await _patiently(cluster, lambda: _producer(cluster))
+        producer = await _retry(cluster, lambda: _producer(cluster))
         yield [Lane(cluster, TopicPartition(topic, number), producer) for number in range(partitions)]
     finally:
         await cluster.close(1.0)
@@ -112,7 +112,7 @@ class Lane:
                 producer_epoch=self.producer.epoch,
                 base_sequence=self.acknowledged,
             )
-            await _patiently(self.cluster, lambda: self._produce(batch))  # noqa: B023 (awaited in this turn)
+            await _retry(self.cluster, lambda: self._produce(batch))  # noqa: B023 (awaited in this turn)
             self.acknowledged += len(records)
 
     async def _produce(self, batch: bytes) -> None:
@@ -140,7 +140,7 @@ async def _producer(cluster: Cluster) -> Producer:
     return Producer(answer.producer_id, answer.producer_epoch)
 
 
-async def _patiently(cluster: Cluster, ask: Callable[[], Awaitable[T]]) -> T:
+async def _retry(cluster: Cluster, ask: Callable[[], Awaitable[T]]) -> T:
     """Retry temporary failures. Raise the last one."""
     for _ in range(ATTEMPTS):
         try:

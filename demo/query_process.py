@@ -51,7 +51,7 @@ class QueryProcess:
         while time.monotonic() < deadline:
             events = self._child.receive(timeout=1.0)
             if events is None:
-                raise RuntimeError(f"the query process ended unexpectedly:\n{self._child.last_words()}")
+                raise RuntimeError(f"the query process ended unexpectedly:\n{self._child.log_end()}")
             for event in events:
                 if "ready" in event:
                     ready = self._chronicle.since(event["ready"])
@@ -61,4 +61,4 @@ class QueryProcess:
                 if "rows" in event:
                     self._chronicle.finish(self._lane)
                     return QueryResult(event["rows"], [Carrier(*one) for one in event["carriers"]])
-        raise RuntimeError(f"the query took longer than {SECONDS:g} s:\n{self._child.last_words()}")
+        raise RuntimeError(f"the query took longer than {SECONDS:g} s:\n{self._child.log_end()}")

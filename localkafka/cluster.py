@@ -229,7 +229,7 @@ class KafkaCluster:
 
     def _wait(self, what: str, reached: Callable[[], bool], seconds: float = 30) -> None:
         deadline = time.monotonic() + seconds
-        while not _quietly(lambda: bool(self._up()) and reached()):
+        while not _false_on_error(lambda: bool(self._up()) and reached()):
             for node, broker in self._brokers.items():
                 if node not in self._paused and broker.process.returncode not in (None, -9):
                     broker.check()
@@ -239,7 +239,7 @@ class KafkaCluster:
             time.sleep(POLL_SECONDS)
 
 
-def _quietly(reached: Callable[[], bool]) -> bool:
+def _false_on_error(reached: Callable[[], bool]) -> bool:
     """Treat a broker that refuses or drops a connection as not started yet."""
     try:
         return reached()

@@ -100,7 +100,7 @@ def create_topic(
     return result
 
 
-class _Answer:
+class _ResponseReader:
     """A cursor over a response body."""
 
     def __init__(self, data: bytes) -> None:
@@ -126,13 +126,13 @@ def _string(text: str) -> bytes:
     return struct.pack(">h", len(data)) + data
 
 
-def _ask(broker: Address, api_key: int, version: int, body: bytes, timeout: float) -> _Answer:
+def _ask(broker: Address, api_key: int, version: int, body: bytes, timeout: float) -> _ResponseReader:
     with socket.create_connection(broker, timeout) as connection:
         request = struct.pack(">hhi", api_key, version, 1) + _string("localkafka") + body
         connection.sendall(struct.pack(">i", len(request)) + request)
         with connection.makefile("rb") as stream:
             (size,) = struct.unpack(">i", _exactly(stream.read(4), 4))
-            return _Answer(_exactly(stream.read(size), size)[4:])  # without the correlation id
+            return _ResponseReader(_exactly(stream.read(size), size)[4:])  # without the correlation id
 
 
 def _exactly(data: bytes, size: int) -> bytes:

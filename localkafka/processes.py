@@ -65,7 +65,7 @@ class Processes:
     def __enter__(self) -> Self:
         command = [sys.executable, "-I", "-S", str(REAPER)]
         self._reaper = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True)
-        self._tell(f"rm {self._folder}")
+        self._send_to_reaper(f"rm {self._folder}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,7 +88,7 @@ class Processes:
                 stderr=output,
                 start_new_session=True,
             )
-            self._tell(f"+{process.pid}")
+            self._send_to_reaper(f"+{process.pid}")
             child = Child(name, log, process)
             self._children.append(child)
         return child
@@ -98,9 +98,9 @@ class Processes:
         if child.running:
             os.killpg(child.process.pid, signal.SIGKILL)
         child.process.wait(timeout=STOP_SECONDS)
-        self._tell(f"-{child.process.pid}")
+        self._send_to_reaper(f"-{child.process.pid}")
 
-    def _tell(self, line: str) -> None:
+    def _send_to_reaper(self, line: str) -> None:
         if self._reaper.stdin is None:
             raise LocalKafkaError("the reaper has no standard input")
         self._reaper.stdin.write(f"{line}\n")

@@ -43,7 +43,7 @@ class StandaloneCluster:
             self.folder = Path(tempfile.mkdtemp(prefix="localspark-"))
             stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
             self._processes = stack.enter_context(Processes(self.folder))
-            self._home = self._find_home()
+            self._home = self._find_spark_home()
             self._ports = [_free_port(), _free_port()]
             self._children = [self._start_master()]
             self._wait(0)
@@ -109,7 +109,7 @@ class StandaloneCluster:
 
     # --- how it starts
 
-    def _find_home(self) -> Path:
+    def _find_spark_home(self) -> Path:
         code = "import os, pyspark; print(os.path.dirname(pyspark.__file__))"
         found = subprocess.run(
             [self._python, "-c", code], capture_output=True, text=True, check=True, timeout=60

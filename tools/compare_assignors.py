@@ -95,13 +95,13 @@ def some_topics(random: Random, group: Group) -> list[str]:
 def contested(assignor: str) -> list[Group]:
     """Three members that claim one partition, two of them in one generation; they want the same, or not."""
     return [
-        contest(assignor, alike, generations)
+        group_with_claims(assignor, alike, generations)
         for alike in (True, False)
         for generations in ((1, 1, 2), (1, 2, 1), (2, 1, 1))
     ]
 
 
-def contest(assignor: str, alike: bool, generations: Sequence[int]) -> Group:
+def group_with_claims(assignor: str, alike: bool, generations: Sequence[int]) -> Group:
     group = new_group(Random(3), 0, assignor)
     group |= {
         "topics": {"clicks": [[0]] * 5, "orders": [[0]]},

@@ -87,7 +87,7 @@ def delays_until_landed(published: Sequence[Count], batches: Sequence[Batch]) ->
     return found
 
 
-def told_with_recovery(run: Recording, kind: str, at: float, text: str) -> str:
+def text_with_recovery(run: Recording, kind: str, at: float, text: str) -> str:
     """The text of an event, and after a kill how long its work stood still."""
     if kind != KILLED:
         return text

@@ -75,7 +75,7 @@ def ticks(top: float, wanted: int = 3) -> list[float]:
     return [distance * number for number in range(int(top / distance + 1e-9) + 1)]
 
 
-def roof(values: Iterable[float]) -> float:
+def axis_maximum(values: Iterable[float]) -> float:
     """A round number that none of these exceeds, at least 1."""
     highest = max(values, default=0.0)
     if highest <= 1:
@@ -84,7 +84,7 @@ def roof(values: Iterable[float]) -> float:
     return math.ceil(highest / half - 1e-9) * half
 
 
-def unbroken(points: Sequence[Point], gap: float) -> Iterator[list[Point]]:
+def segments_without_gap(points: Sequence[Point], gap: float) -> Iterator[list[Point]]:
     """Split points into runs in which each is at most `gap` seconds after the one before."""
     if not points:
         return

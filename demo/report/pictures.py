@@ -8,8 +8,8 @@ from typing import Final
 import attrs
 
 from demo.recording import Batch, Carrier, Recording, Sample
-from demo.report.figures import told_with_recovery
-from demo.report.geometry import Frame, Point, Tick, levels, roof, ticks, unbroken
+from demo.report.figures import text_with_recovery
+from demo.report.geometry import Frame, Point, Tick, axis_maximum, levels, segments_without_gap, ticks
 
 GAP_SECONDS: Final = 2.0
 BADGE_PERCENT: Final = 6.0
@@ -117,7 +117,7 @@ def marks(run: Recording, frame: Frame) -> list[Mark]:
             row,
             event.kind,
             event.at,
-            told_with_recovery(run, event.kind, event.at, event.text),
+            text_with_recovery(run, event.kind, event.at, event.text),
         )
         for number, (event, row) in enumerate(zip(events, rows, strict=True), 1)
     ]
@@ -141,9 +141,9 @@ def lanes(run: Recording, frame: Frame) -> list[Lane]:
 def lag(run: Recording, group: str, frame: Frame) -> Lag:
     """The picture of a group, its owners only where it has members."""
     samples = run.lags.get(group) or [Sample(0.0, [0] * run.partitions)]
-    whole = attrs.evolve(frame, top=roof(sample.total for sample in samples))
-    row = attrs.evolve(frame, top=roof(most for sample in samples for most in sample.lags))
-    total = list(unbroken([(sample.at, sample.total) for sample in samples], GAP_SECONDS))
+    whole = attrs.evolve(frame, top=axis_maximum(sample.total for sample in samples))
+    row = attrs.evolve(frame, top=axis_maximum(most for sample in samples for most in sample.lags))
+    total = list(segments_without_gap([(sample.at, sample.total) for sample in samples], GAP_SECONDS))
     return Lag(
         group=group,
         rises=whole.rises(),
@@ -158,7 +158,7 @@ def lag(run: Recording, group: str, frame: Frame) -> Lag:
 
 def throughput(run: Recording, frame: Frame) -> Throughput:
     """The batches of the ingest."""
-    frame = attrs.evolve(frame, top=roof(batch.rate for batch in run.batches))
+    frame = attrs.evolve(frame, top=axis_maximum(batch.rate for batch in run.batches))
     bars = [
         Bar(
             frame.x(batch.start),
@@ -178,7 +178,10 @@ def delays(carriers: Sequence[Carrier]) -> Delays:
     values = [
         value for carrier in carriers for value in (carrier.departure, carrier.arrival) if value is not None
     ]
-    low, high = -roof(-value for value in values) if min(values, default=0) < 0 else 0.0, roof(values)
+    low, high = (
+        -axis_maximum(-value for value in values) if min(values, default=0) < 0 else 0.0,
+        axis_maximum(values),
+    )
     width = high - low
 
     def place(value: float) -> float:
@@ -207,7 +210,7 @@ def _row(run: Recording, samples: Sequence[Sample], number: int, frame: Frame, o
     points: list[Point] = [(sample.at, sample.lags[number]) for sample in samples]
     return Row(
         f"{run.topic}-{number}",
-        [frame.area(part) for part in unbroken(points, GAP_SECONDS)],
+        [frame.area(part) for part in segments_without_gap(points, GAP_SECONDS)],
         _owners(run, number, frame) if owned else [],
         max(sample.lags[number] for sample in samples),
     )

@@ -12,7 +12,7 @@ import demo.report
 from demo.recording import Batch, Count, Sample
 from demo.report import render, write
 from demo.report.figures import delays_until_landed, figures
-from demo.report.geometry import Frame, levels, roof, ticks, unbroken
+from demo.report.geometry import Frame, axis_maximum, levels, segments_without_gap, ticks
 from demo.report.pictures import delays, lag, lanes, throughput
 from tests.demo.runs import a_run, numbers
 
@@ -232,8 +232,8 @@ def test_ticks_are_round(top: float, expected: list[float]) -> None:
 
 
 @pytest.mark.parametrize("highest", [0, 1, 7, 99, 100, 101, 336_776, 1_000_000])
-def test_the_roof_covers_the_highest_without_much_room_above(highest: float) -> None:
-    assert highest <= roof([highest, 0]) <= max(1.0, highest * 1.5)
+def test_the_axis_covers_the_highest_value_closely(highest: float) -> None:
+    assert highest <= axis_maximum([highest, 0]) <= max(1.0, highest * 1.5)
 
 
 def test_badges_never_cover_each_other() -> None:
@@ -243,8 +243,8 @@ def test_badges_never_cover_each_other() -> None:
 
 def test_runs_of_points_end_at_a_gap() -> None:
     points = [(0.0, 1.0), (1.0, 1.0), (5.0, 1.0), (5.5, 0.0)]
-    assert list(unbroken(points, 2.0)) == [points[:2], points[2:]]
-    assert list(unbroken([], 2.0)) == []
+    assert list(segments_without_gap(points, 2.0)) == [points[:2], points[2:]]
+    assert list(segments_without_gap([], 2.0)) == []
 
 
 TEXT = ("--ink", "--soft", "--bad", "--good")
