@@ -367,8 +367,8 @@ class Cluster:
 
     # --- failures
 
-    def _on_failure(self, node: BrokerConnection, problem: KclientError) -> None:
-        misrouted = isinstance(problem, ConnectError) and problem.stage == MISROUTED
+    def _on_failure(self, node: BrokerConnection, error: KclientError) -> None:
+        misrouted = isinstance(error, ConnectError) and error.stage == MISROUTED
         # Not during start(): it already uses the bootstrap servers, and tries the other brokers next.
         if misrouted and self._task is not None:
             self._rebootstrap(f"{node.peer} is another broker now")

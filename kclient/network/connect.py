@@ -58,10 +58,10 @@ async def resolve(peer: Peer, runtime: Runtime) -> list[Address]:
     return addresses
 
 
-def _not_resolved(peer: Peer, seconds: float, problem: OSError | ValueError) -> ConnectError:
-    if isinstance(problem, OSError) and problem.errno in errors.OPEN_FILES_LIMITS:
-        return errors.open_files_limit(peer, seconds, problem, "dns")
-    return errors.name_not_resolved(peer, seconds, problem)
+def _not_resolved(peer: Peer, seconds: float, error: OSError | ValueError) -> ConnectError:
+    if isinstance(error, OSError) and error.errno in errors.OPEN_FILES_LIMITS:
+        return errors.open_files_limit(peer, seconds, error, "dns")
+    return errors.name_not_resolved(peer, seconds, error)
 
 
 async def open_connection(
@@ -121,26 +121,26 @@ async def _connect(
 
 
 async def _not_connected(
-    peer: Peer, tls: Tls | None, runtime: Runtime, seconds: float, problem: OSError
+    peer: Peer, tls: Tls | None, runtime: Runtime, seconds: float, error: OSError
 ) -> ConnectError:
     """Return the error for a failed TCP connection or TLS handshake."""
-    if problem.errno in errors.OPEN_FILES_LIMITS:
-        return errors.open_files_limit(peer, seconds, problem, "tcp")
+    if error.errno in errors.OPEN_FILES_LIMITS:
+        return errors.open_files_limit(peer, seconds, error, "tcp")
     if tls is not None:
-        if isinstance(problem, ssl.SSLCertVerificationError):
+        if isinstance(error, ssl.SSLCertVerificationError):
             facts = await certificate(peer, runtime)
-            return certificate_not_trusted(peer, seconds, problem, facts, tls.options)
-        failure = tls_connect_error(peer, seconds, problem, tls.options)
+            return certificate_not_trusted(peer, seconds, error, facts, tls.options)
+        failure = tls_connect_error(peer, seconds, error, tls.options)
         if failure is not None:
             return failure
-    return errors.not_connected(peer, seconds, problem)
+    return errors.not_connected(peer, seconds, error)
 
 
 async def _handshake_failure(
     connection: Connection,
     settings: ConnectionSettings,
     runtime: Runtime,
-    problem: PortClosedError,
+    error: PortClosedError,
     seconds: float,
 ) -> ConnectError:
     """Return the error for a connection that was closed before it was ready."""
@@ -163,7 +163,7 @@ async def _handshake_failure(
     if isinstance(reason, CorruptDataError):
         return errors.bad_versions(peer, reason.text)
     if connection.protocol.bytes_received:
-        return problem
+        return error
     return errors.closed_early(peer, seconds, tls=tls is not None)
 
 
@@ -294,28 +294,28 @@ async def until_resolved(peers: Sequence[Peer], runtime: Runtime, timeout: float
 
     Raise NameResolutionError, which is not retriable, after `timeout` seconds.
     """
-    problem: Exception | None = None
+    error: Exception | None = None
     try:
         async with asyncio.timeout(timeout):
             while True:
-                problem = await _unresolved(peers, runtime, problem)
-                if problem is None:
+                error = await _unresolved(peers, runtime, error)
+                if error is None:
                     return
                 await asyncio.sleep(pause)
     except TimeoutError:
-        raise names_not_resolved(peers, timeout, problem) from problem
+        raise names_not_resolved(peers, timeout, error) from error
 
 
 async def _unresolved(peers: Sequence[Peer], runtime: Runtime, before: Exception | None) -> Exception | None:
     """Return None if any name has an address, else the last error. Log the first failure as a warning."""
-    problem: Exception | None = None
+    error: Exception | None = None
     for peer in peers:
         try:
             if await runtime.resolve(peer.host, peer.port):
                 return None
-            problem = OSError("no address")
+            error = OSError("no address")
         except (OSError, ValueError) as exc:
-            problem = exc
+            error = exc
     if before is None:
-        logger.warning("no bootstrap server resolves (%s); retrying", problem)
-    return problem
+        logger.warning("no bootstrap server resolves (%s); retrying", error)
+    return error

@@ -181,17 +181,17 @@ async def first_ready(nodes: Iterable[BrokerConnection]) -> BrokerConnection:
             await asyncio.wait(attempts, timeout=stagger, return_when=asyncio.FIRST_COMPLETED)
             for attempt in [attempt for attempt in attempts if attempt.done()]:
                 node = attempts.pop(attempt)
-                problem = attempt.exception()
-                if problem is None:
+                error = attempt.exception()
+                if error is None:
                     return node
-                if not isinstance(problem, ConnectError):
-                    raise problem
-                if isinstance(problem, AuthenticationError):
-                    raise problem  # the other brokers have the same users, and each failed login counts
-                problems = [*problems[-MOST_PROBLEMS:], problem]
+                if not isinstance(error, ConnectError):
+                    raise error
+                if isinstance(error, AuthenticationError):
+                    raise error  # the other brokers have the same users, and each failed login counts
+                problems = [*problems[-MOST_PROBLEMS:], error]
     finally:
         for attempt in attempts:
             attempt.cancel()
-    for problem in problems[:-1]:
-        problems[-1].add_note(f"before it: {problem.text}")
+    for error in problems[:-1]:
+        problems[-1].add_note(f"before it: {error.text}")
     raise problems[-1]

@@ -53,12 +53,12 @@ CLIENT_CERTIFICATE: Final = (
 def certificate_not_trusted(
     peer: Peer,
     seconds: float,
-    problem: ssl.SSLCertVerificationError,
+    error: ssl.SSLCertVerificationError,
     facts: CertificateFacts | None,
     tls: TlsOptions,
 ) -> TlsError:
     """Return the error for a certificate that OpenSSL does not trust, or that is for another name."""
-    if problem.verify_code in (HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH):
+    if error.verify_code in (HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH):
         return _hostname_mismatch(peer, seconds, facts)
     described = (
         ""
@@ -73,10 +73,10 @@ def certificate_not_trusted(
         "Give the certificate of the authority that issued it as ssl_truststore_location (a PEM or PKCS#12 file) "
         "or ssl_truststore_certificates (PEM text)."
     )
-    if problem.verify_code in (HAS_EXPIRED, NOT_YET_VALID):
+    if error.verify_code in (HAS_EXPIRED, NOT_YET_VALID):
         advice = "Renew the broker's certificate, or set the clock of this machine."
     return CertificateError(
-        f"{peer}: the broker's certificate is not trusted ({problem.verify_message}; {seconds:.2f} s).{described} "
+        f"{peer}: the broker's certificate is not trusted ({error.verify_message}; {seconds:.2f} s).{described} "
         f"{why} {advice}",
         names=() if facts is None else facts.names,
         issuer="" if facts is None else facts.issuer,
@@ -98,12 +98,12 @@ def _hostname_mismatch(peer: Peer, seconds: float, facts: CertificateFacts | Non
     )
 
 
-def tls_handshake_failed(peer: Peer, seconds: float, problem: ssl.SSLError, tls: TlsOptions) -> TlsError:
+def tls_handshake_failed(peer: Peer, seconds: float, error: ssl.SSLError, tls: TlsOptions) -> TlsError:
     """Return the error for a handshake that OpenSSL or the broker ended."""
-    reason = problem.reason or ""
+    reason = error.reason or ""
     if any(word in reason for word in NOT_TLS):
         return does_not_speak_tls(peer, seconds)
-    shown = reason.replace("_", " ").lower() or type(problem).__name__
+    shown = reason.replace("_", " ").lower() or type(error).__name__
     cause, advice = (
         "Client and broker have no cipher suite in common, or the broker requires a feature that this client lacks.",
         "Compare ssl_cipher_suites and ssl_enabled_protocols with the broker's, and read the broker's log.",
@@ -166,14 +166,14 @@ def silent_in_handshake(peer: Peer, seconds: float) -> PortClosedError:
     )
 
 
-def tls_connect_error(peer: Peer, seconds: float, problem: OSError, tls: TlsOptions) -> ConnectError | None:
+def tls_connect_error(peer: Peer, seconds: float, error: OSError, tls: TlsOptions) -> ConnectError | None:
     """Return the error for a failed handshake; None if the TCP connection failed."""
-    if isinstance(problem, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionResetError | BrokenPipeError):
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionResetError | BrokenPipeError):
         return closed_in_handshake(peer, seconds)
-    if isinstance(problem, ConnectionAbortedError):
+    if isinstance(error, ConnectionAbortedError):
         return silent_in_handshake(peer, seconds)
-    if isinstance(problem, ssl.SSLError):
-        return tls_handshake_failed(peer, seconds, problem, tls)
+    if isinstance(error, ssl.SSLError):
+        return tls_handshake_failed(peer, seconds, error, tls)
     return None
 
 

@@ -140,5 +140,5 @@ class PositionUpdater:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
-        if not task.cancelled() and (problem := task.exception()) is not None:
-            self._errors.store(task.get_name(), InternalError.of(task.get_name(), problem), {})
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._errors.store(task.get_name(), InternalError.of(task.get_name(), error), {})
