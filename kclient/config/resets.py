@@ -21,10 +21,7 @@ Answer: TypeAlias = str | int
 
 WORDS: Final = ("earliest", "latest", "error")
 BY_DURATION: Final = "by_duration"
-_DEFAULTS: Final[Mapping[str, Answer]] = {
-    "on_no_committed_offset": "latest",
-    "on_offset_out_of_range": "error",
-}
+_DEFAULTS: Final[dict[str, Answer]] = {"on_no_committed_offset": "latest", "on_offset_out_of_range": "error"}
 
 
 def no_offset(raw: Any) -> str | timedelta:

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 import attrs
 
@@ -112,19 +112,17 @@ COMMIT_ACTIONS: Final[Mapping[int, CommitAction]] = {
 RETRIED: Final = (CommitAction.RETRY, CommitAction.UPDATE_METADATA, CommitAction.FIND_COORDINATOR)
 
 
-@attrs.define
-class OffsetCommitResult:
-    """The decoded response: `left` was not stored. At most one of the last four fields is set.
+@attrs.define(kw_only=True)
+class OffsetResult:
+    """The decoded response to OffsetCommit or OffsetFetch; `left` are the partitions that are not done.
 
     `again` has the codes of the partitions to retry; a partition of `left` without a code was not answered.
     """
 
-    left: dict[TopicPartition, OffsetAndMetadata]
+    left: Collection[TopicPartition]
     again: dict[TopicPartition, int] = attrs.field(factory=dict)
     coordinator_moved: int | None = None  # the code of FIND_COORDINATOR, if it came
     stale_topics: bool = False
-    no_member: int | None = None
-    group_gone: bool = False
     stale_epoch: bool = False
     error: KclientError | None = None
 
@@ -132,6 +130,15 @@ class OffsetCommitResult:
     def why_left(self) -> str:
         """The error codes, each with its partitions."""
         return describe_failures(self.again, self.left)
+
+
+@attrs.define(kw_only=True)
+class OffsetCommitResult(OffsetResult):
+    """`left` was not stored. At most one of `no_member`, `group_gone`, `stale_epoch` and `error` is set."""
+
+    left: dict[TopicPartition, OffsetAndMetadata]
+    no_member: int | None = None
+    group_gone: bool = False
 
     @property
     def unknown(self) -> frozenset[TopicPartition]:
@@ -265,23 +272,15 @@ def ids_by_name(metadata: MetadataCache, partitions: TopicIds) -> Mapping[str, b
     return ids
 
 
-class OffsetResult(Protocol):
-    """The fields that OffsetCommitResult and OffsetFetchResult share."""
-
-    coordinator_moved: int | None
-    stale_topics: bool
-    error: KclientError | None
-
-
-def follow_up(coordinator: Coordinator, response: OffsetResult) -> None:
+def follow_up(coordinator: Coordinator, result: OffsetResult) -> None:
     """Mark the coordinator unknown or request metadata as a result requires, then raise its error if it has one."""
-    if response.coordinator_moved is not None:
-        code = error_code(response.coordinator_moved)
+    if result.coordinator_moved is not None:
+        code = error_code(result.coordinator_moved)
         coordinator.mark_unknown(f"it answered {code.name} ({code.code})")
-    if response.stale_topics:
+    if result.stale_topics:
         coordinator.cluster.request_update("the coordinator does not know a topic", reset_backoff=False)
-    if response.error is not None:
-        raise response.error
+    if result.error is not None:
+        raise result.error
 
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]

@@ -46,7 +46,7 @@ from kclient.generated.offset_fetch_response import (
 )
 from kclient.group.coordinator import COORDINATOR_MOVED, Coordinator, VersionedRequest, request_until_answered
 from kclient.group.membership import Identity
-from kclient.group.offset_commit import OnRetry, describe_failures, follow_up, ids_by_name, ignore_retry
+from kclient.group.offset_commit import OffsetResult, OnRetry, follow_up, ids_by_name, ignore_retry
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.network.errors import broker_error
@@ -69,22 +69,12 @@ Committed = dict[TopicPartition, OffsetAndMetadata | None]
 FetchedPartition = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 
-@attrs.define
-class OffsetFetchResult:
-    """The decoded response: `left` must be requested again, unless `error` is set; `again` has their error codes."""
+@attrs.define(kw_only=True)
+class OffsetFetchResult(OffsetResult):
+    """`left` must be requested again, unless `error` is set."""
 
     found: Committed
     left: list[TopicPartition]
-    again: dict[TopicPartition, int] = attrs.field(factory=dict)
-    coordinator_moved: int | None = None  # NOT_COORDINATOR or the like, if it came
-    stale_topics: bool = False
-    stale_epoch: bool = False
-    error: KclientError | None = None
-
-    @property
-    def why_left(self) -> str:
-        """The error codes, each with its partitions."""
-        return describe_failures(self.again, self.left)
 
 
 @attrs.frozen
@@ -256,16 +246,16 @@ class CommittedOffsets:
         backoff = Backoff.for_retries(self._config, self._runtime)
         while left:
             try:
-                response = await self._fetch_once(left)
+                result = await self._fetch_once(left)
             except KclientError as exc:
                 if not exc.retriable:
                     raise
                 why = exc.text
             else:
-                committed |= response.found
-                if not (left := response.left):
+                committed |= result.found
+                if not (left := result.left):
                     break
-                why = response.why_left
+                why = result.why_left
             on_retry(why)
             logger.debug("group %s: committed offsets not read yet: %s", self._coordinator.group_id, why)
             await asyncio.sleep(backoff.next())
@@ -278,11 +268,11 @@ class CommittedOffsets:
         attempt = OffsetFetchAttempt(coordinator.group_id, partitions, ids, self._identity())
         only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
         requests = attempt.requests(only_stable=only_stable)
-        response = attempt.read(await coordinator.request(OffsetFetchResponse, *requests))
-        if response.stale_epoch and not self._identity().by_epoch:
-            response.error = attempt.stale()
-        follow_up(coordinator, response)
-        return response
+        result = attempt.read(await coordinator.request(OffsetFetchResponse, *requests))
+        if result.stale_epoch and not self._identity().by_epoch:
+            result.error = attempt.stale()
+        follow_up(coordinator, result)
+        return result
 
 
 ALL_TOPICS_SINCE: Final = 2  # Kafka 0.10.2: null topics mean all

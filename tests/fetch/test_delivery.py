@@ -257,13 +257,15 @@ def test_a_partition_is_decoded_to_its_end_before_the_next_one_in_slices_too() -
     import asyncio
 
     async def scenario() -> list[tuple[int, int]]:
-        shop = Shop(P0, P1, value_deserializer=lambda topic, headers, raw: raw)  # slices of one record
-        shop.arrive(P0, batch(0, 1, 2))
-        shop.arrive(P1, batch(0, 1, 2))
-        task = shop.delivery.begin(6)
+        pipeline = DeliveryPipeline(
+            P0, P1, value_deserializer=lambda topic, headers, raw: raw
+        )  # slices of one record
+        pipeline.arrive(P0, batch(0, 1, 2))
+        pipeline.arrive(P1, batch(0, 1, 2))
+        task = pipeline.delivery.begin(6)
         assert task is not None
         while not task.decode(budget_seconds=0.0):
             continue
-        return [(record.partition, record.offset) for record in shop.delivery.finish(task)]
+        return [(record.partition, record.offset) for record in pipeline.delivery.finish(task)]
 
     assert asyncio.run(scenario()) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]

@@ -105,10 +105,10 @@ def test_what_was_fetched_ahead_begins_where_it_was_requested_and_is_not_fetched
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0)
-        async with fetching(cluster, P0) as (shop, _):
-            await until(lambda: len(shop.buffer.queue(P0)) == 2)
-            assert [fetch.fetch_offset for fetch in shop.buffer.queue(P0)] == [0, 10]
-            assert [len(shop.offsets(10)), len(shop.offsets(10))] == [10, 10]
+        async with fetching(cluster, P0) as (pipeline, _):
+            await until(lambda: len(pipeline.buffer.queue(P0)) == 2)
+            assert [fetch.fetch_offset for fetch in pipeline.buffer.queue(P0)] == [0, 10]
+            assert [len(pipeline.offsets(10)), len(pipeline.offsets(10))] == [10, 10]
             assert offsets_asked(cluster) == [[(0, 0)], [(0, 10)]]
 
     run(scenario())

@@ -130,7 +130,7 @@ def no_answer_is_nothing(patch: Patch) -> None:
         try:
             return await before(self, partitions)  # type: ignore[no-any-return]
         except KclientError:
-            return OffsetFetchResult(dict.fromkeys(partitions), [])
+            return OffsetFetchResult(found=dict.fromkeys(partitions), left=[])
 
     before = patch.put(CommittedOffsets, "_fetch_once", fetch_once)
 
