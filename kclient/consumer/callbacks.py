@@ -50,6 +50,7 @@ class CallbackQueue:
         try:
             return await item.done  # type: ignore[no-any-return]
         finally:
+            # Cancelled before a call of the user has begun the step.
             if item in self._items:
                 self._items.remove(item)
 
@@ -64,6 +65,7 @@ class CallbackQueue:
 
     async def run(self) -> None:
         """Run the queued work. Return at once inside of queued work, and if another task runs it."""
+        # A listener that commits would otherwise run the next step inside its own.
         if self.running:
             return
         self.running = True

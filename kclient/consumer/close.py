@@ -77,9 +77,11 @@ async def close(core: ConsumerCore, timeout: float, *, clean: bool, leave: bool 
         if running:
             await asyncio.wait({ended})
     except asyncio.CancelledError:
+        # LeaveGroup is sent all the same: the other members wait for the partitions.
         deadline = min(deadline, core.runtime.now() + LEAVING_SECONDS)
         raise
     finally:
+        # A task of its own, which a second cancellation of the caller does not stop.
         core.lifecycle.ending = asyncio.create_task(_end(core, deadline, leave), name="kclient end")  # 9, 10
         await asyncio.shield(core.lifecycle.ending)
     if (error := core.polls.unraised_error() or first_error) is not None:

@@ -95,6 +95,7 @@ class CommitManager:
         Raises what `OffsetCommitter.commit` raises.
         """
         self.raise_if_fenced()
+        # Before the wait: the partitions may be revoked while earlier commits are answered.
         origin = self._committer.origin(offsets) if offsets else None
         ticket = self._queue.enqueue()
         try:
@@ -118,6 +119,7 @@ class CommitManager:
                 reason="backlog",
                 uncommitted=dict(offsets),
             )
+        # Here and not in the task: the order is that of the calls.
         ticket = self._queue.enqueue()
         commit = self._commit_in_background(dict(offsets), callback, ready, ticket)
         task = self._tasks.spawn("commit", commit)
@@ -179,6 +181,7 @@ class CommitManager:
 
     async def _commit_when_ready(self, offsets: Offsets, ready: Ready, ticket: CommitTicket) -> None:
         """Commit offsets when `ready` returns. Raise CommitFailedError (closed) if `end` gives up first."""
+        # `end` may have given up before this task runs; later it reschedules the scope.
         scope = asyncio.timeout(0 if self._given_up else None)
         try:
             async with scope:

@@ -136,7 +136,8 @@ class GroupConsumer:
         self._tasks.start(MEMBERSHIP_TASK, partial(self._run, membership))
 
     async def _run(self, membership: Membership) -> None:
-        await self.leaving.wait_until_left()  # of the previous membership
+        # The previous membership must be over: with KIP-848 it has the same member id, which it would take with it.
+        await self.leaving.wait_until_left()
         await membership.run()
 
     # --- automatic commits

@@ -111,6 +111,7 @@ class RebalanceListenerInvoker:
             self._drop(self._states(lost))
 
     async def _give_up(self, method: str, partitions: Partitions) -> None:
+        # States, not names: a partition that is assigned again while the listener runs has a new state, and stays.
         given_up = self._states(partitions)
         try:
             await self._invoke(method, partitions, self._subscription.listener)

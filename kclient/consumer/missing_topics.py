@@ -77,6 +77,7 @@ class MissingTopics:
         )
         if late is not None and not self._searching and self._error is None:
             self._searching = True
+            # The next report about this topic comes one `topic_wait_ms` later.
             self._missing_since[late] = now
             self._tasks.spawn("search for a missing topic", self._report(late))
 

@@ -222,6 +222,7 @@ class ConsumerLag:
         backoff = Backoff.for_retries(self._config, self._runtime)
         try:
             while self._unknown:
+                # Partitions that are added while the request is in flight go into the next one.
                 self._asked, self._unknown = self._unknown, {}
                 answered = await self._ask_once()
                 self._asked = {}

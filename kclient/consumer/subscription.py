@@ -77,6 +77,7 @@ class SubscriptionState:
                 f"Topics have names of text, which {pattern!r} cannot match. Write the pattern as str."
             )
         self._become(SubscriptionKind.PATTERN)
+        # The topics of an earlier pattern must not be joined with.
         if self.pattern != pattern:
             self._set_topics(())
         self.pattern, self.listener = pattern, listener

@@ -172,6 +172,7 @@ class CallTimeouts:
         except TimeoutError:
             if not scope.expired():
                 raise
+            # wakeup() or close() moved the end of the scope; its time has not passed.
             if wait.ended_early is not None:
                 raise wait.ended_early() from None
             raise DeadlineError(

@@ -146,6 +146,7 @@ class Coordinator:
                 self._look_up(), name=f"kclient find coordinator {self.group_id}"
             )
         lookup = self._lookup
+        # wait() and not await: a caller that is cancelled must not cancel the lookup that others wait for.
         await asyncio.wait({lookup})
         if lookup.cancelled():
             raise ClosedError(
@@ -154,6 +155,7 @@ class Coordinator:
             )
         outcome = lookup.result()
         if isinstance(outcome, KclientError):
+            # A copy for each caller: one object raised in several tasks would collect all their tracebacks.
             raise copy.copy(outcome) from outcome
         return outcome
 

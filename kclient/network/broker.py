@@ -137,8 +137,10 @@ class BrokerConnection:
                 raise errors.lost(self.peer, "connecting", "closed by kclient")
             refusal = self._context.cached_failures.get(self.peer.address)
             if refusal is not None and self._context.runtime.now() < refusal.until:
+                # A copy for each caller: one object raised in several tasks would collect all their tracebacks.
                 raise copy.copy(refusal.error) from refusal.error
             attempt = self._attempt_under_way()
+            # wait() and not await: a caller that times out must not cancel the attempt that others wait for.
             await asyncio.wait({attempt})
             if not attempt.cancelled() and (error := attempt.result()) is not None:
                 raise copy.copy(error) from error
@@ -227,6 +229,7 @@ class BrokerConnection:
                 peer, self._settings, context.runtime, self._setup.next(), self._on_closed
             )
         except ConnectError as exc:
+            # Only an attempt that TCP did not connect lengthens the setup timeout (KIP-601).
             if exc.stage != "tcp":
                 self._setup.reset()
             if await self._is_tls(peer, exc):
@@ -292,6 +295,7 @@ class BrokerConnection:
         now = self._context.runtime.now()
         steady = self._reconnect.steady
         delay = self._reconnect.next()
+        # Another attempt would be refused as well: all connections to this address share one pause.
         if isinstance(error, TlsError | AuthenticationError):
             delay = max(delay, REFUSED_SECONDS)
             self._context.cached_failures[self.peer.address] = CachedFailure(error, now + delay)

@@ -201,6 +201,7 @@ class Connection:
         return await self._send(message, version, deadline)
 
     async def _send(self, message: Message, version: int, deadline: float) -> Message:
+        # No await from the correlation id to the write: brokers answer in order, and `InFlightRequests` relies on it.
         frame = request_frame(message, version, self._in_flight.next_id, self._settings.client_id)
         entry = self._in_flight.add(message, version, deadline, self._late)
         self._last_used = self._loop.time()
@@ -252,6 +253,7 @@ class Connection:
             self._end("a response out of turn", self._wrong_correlation_id(correlation_id))
             return
         self._settings.traffic.received(SIZE.size + len(frame), entry.sent)
+        # Done already if its caller was cancelled: the response keeps its place in the order and is dropped.
         if not entry.response.done():
             try:  # the entry stays in the queue until the response is read, so that any failure reaches its caller
                 message = self._read(entry, frame)
@@ -262,6 +264,7 @@ class Connection:
             self._note_throttle(entry, message)
             entry.response.set_result(message)
         self._in_flight.answered()
+        # Not during the handshake, whose responses do not show that the broker accepts requests without SASL.
         self.responses += self.ready
         self._turn_changed.notify()
 
@@ -312,6 +315,7 @@ class Connection:
         idle = self._settings.idle_timeout
         if idle is None or self.closed:
             return
+        # A request in flight may take longer than the idle time: JoinGroup waits for the whole group.
         unused = 0.0 if self._in_flight else self._loop.time() - self._last_used
         if unused >= idle:
             logger.debug("%s: closed, unused for %.0f s", self.peer, unused)
@@ -341,6 +345,7 @@ class Connection:
         """
         if self.closed:
             return
+        # Set first: the end of the transport, which abort() causes, calls this again.
         self.closed, self.ready, self.reason, self._why = True, False, reason, why
         if self._idle_timer is not None:
             self._idle_timer.cancel()
@@ -413,6 +418,7 @@ class InFlightRequests:
         response: asyncio.Future[Message] = self._loop.create_future()
         entry = InFlightRequest(self._next_id, name, api_key, version, response, most_structs(message))
         entry.timer = self._loop.call_at(deadline, late, entry)
+        # An int32 on the wire: 0 follows 2**31 - 1, never a negative number.
         self._next_id = (self._next_id + 1) & 0x7FFF_FFFF
         self._entries.append(entry)
         return entry

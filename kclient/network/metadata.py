@@ -259,13 +259,16 @@ class MetadataCache:
         seen, known = self._last_seen_epochs.get(tp), self._partition(tp)
         leader = news.leader_id if news.leader_id >= 0 else None
         epoch = news.leader_epoch if reliable and news.leader_epoch >= 0 else None
+        # Without an epoch two responses cannot be ordered: the later one counts.
         if epoch is None:
             self._last_seen_epochs.pop(tp, None)
             self._progress |= known is None or known.leader != leader
         elif seen is None or recreated or epoch >= seen:
+            # The epochs of a recreated topic begin again at 0.
             self._last_seen_epochs[tp] = epoch
             self._progress |= epoch != seen
         else:
+            # A broker that lags: keep the newer leader, and ask again.
             self._update_needed = True
             if known is not None:
                 return known

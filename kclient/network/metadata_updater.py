@@ -92,6 +92,7 @@ class MetadataUpdater:
         """Request an update. Pass `reset_backoff=False` if the same failure may request it again and again."""
         if reset_backoff:
             self._no_progress_backoff.reset()
+            # After failures the backoff stays as it is, however many callers request an update.
             if not self._failure_backoff.step:
                 self._not_before = min(self._not_before, self._last_attempt + self._retry_base)
         self._need(reason)
@@ -106,6 +107,7 @@ class MetadataUpdater:
 
     async def update_now(self, timeout: float) -> None:
         """Request an update and wait for it. Raise DeadlineError from the last failure after `timeout` seconds."""
+        # Read before the request: an update that ends before this task waits is not missed.
         seen = self._updated.count
         self.request_update("asked for")
         try:
@@ -133,10 +135,12 @@ class MetadataUpdater:
 
     async def update(self) -> UpdateResult:
         """Send one Metadata request and apply the response. Raise KclientError if that fails."""
+        # Reset before the request is sent: what is requested while it is in flight needs another one.
         self._urgent = self._requested = False
         if self._needed_since is None:
             self._needed_since = self._runtime.now()
         self._last_attempt = self._runtime.now()
+        # The topics may change while the request is in flight; the response is whole only if it covers the new ones.
         asked, asked_ids = self._topics, self._topic_ids
         version, response = await self._send_request()
         if response.error_code == REBOOTSTRAP_REQUIRED:
@@ -156,6 +160,7 @@ class MetadataUpdater:
         request, lowest = metadata_request(self._topics, self._allow_auto_create, self._topic_ids)
         give_up = (self._needed_since or self._last_attempt) + self._trigger
         try:
+            # Even after the trigger each attempt gets one backoff of time.
             async with asyncio.timeout_at(max(give_up, self._last_attempt + self._retry_base)):
                 return await self._ask(request, lowest)
         except TimeoutError as exc:
@@ -189,6 +194,7 @@ class MetadataUpdater:
         if not problem.retriable:
             self._cache.store_error(problem)
         if self._needed_since is not None and now - self._needed_since >= self._trigger:
+            # The brokers that the bootstrap servers name get the whole time again.
             self._needed_since = now
             self._rebootstrap(f"no metadata for {self._trigger} s")
         self._need("the last update failed")

@@ -50,6 +50,7 @@ class CommittedLookup:
         if self._task is None and (KIND in self._context.errors or now < self.retry_at):
             return
         wanted = {tp: positions.state(tp).position_version for tp in positions.partitions_needing_committed()}
+        # The first change asks again at once; changes within the next backoff share one request.
         if self._task is not None and wanted != self._in_flight_versions:
             self.cancel()
             self.retry_at = self._changed_at + self._context.config.retry_backoff_ms / 1000

@@ -99,6 +99,7 @@ class ResetLookup:
         state = self._context.positions.state(tp)
         lost, strategy = state.lost_offset, state.reset_strategy
         leader = self._context.cluster.metadata.leader(tp)
+        # The epoch of the data is not known before the first fetch, so this position is not validated.
         self._context.positions.set_position(tp, FetchPosition(offset, None, leader))
         return None if lost is None or strategy is None else OffsetReset(tp, lost, offset, strategy.name)
 
@@ -122,6 +123,7 @@ class OutOfRangeLookup:
                 context.positions.request_offset_reset(tp, strategy, lost=True)
             return
         leaders, unknown = group_by_leader(context.cluster.metadata, versions)
+        # Without a leader to ask, the error has the position and not the bounds of the log.
         self._store_errors({tp: versions[tp] for tp in unknown}, {}, {})
         for node_id, partitions in leaders.items():
             context.spawn(self._look_up(node_id, {tp: versions[tp] for tp in partitions}), OUT_OF_RANGE)

@@ -197,6 +197,7 @@ class Positions:
         """Stop fetching a position that the leader does not have, until a reset, a seek, or the error was raised."""
         state = self.state(tp)
         state.out_of_range = True
+        # With its version: after a seek the old position needs no lookup.
         self._out_of_range[tp] = state.position_version
         self._mark_dirty(tp)
         self.changed.notify()
@@ -286,6 +287,7 @@ class Positions:
             or old.leader == leader
         ):
             return
+        # Each leader chooses its own replica (KIP-392).
         state.preferred_read_replica = None
         self._mark_dirty(tp)
         position = FetchPosition(old.offset, old.offset_epoch, leader)

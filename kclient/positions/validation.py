@@ -149,9 +149,11 @@ class PositionValidator:
             position = self._context.positions.state(tp).position
             if position is None:
                 continue
+            # The leader had the epoch at least up to the position: the log was not cut below it.
             if end.covers(position.offset):
                 self._context.positions.complete_validation(tp)
             elif strategy is None:
+                # Without a reset policy the application decides: the position stays, and the next poll raises.
                 truncated[tp] = end
             elif end.is_known:
                 cut = FetchPosition(end.end_offset, end.epoch, position.leader)

@@ -95,11 +95,13 @@ class HeartbeatTask:
             try:
                 await self._run_once(seen)
             except KclientError as exc:
+                # Silent until the next poll has raised the error: each further heartbeat would repeat it.
                 self._enabled = False
                 self._fail(exc)
 
     async def _run_once(self, seen: int) -> None:
         now = self._runtime.now()
+        # A coordinator that has just loaded the group starts the session of each member again.
         session_ends = max(self._answered_at, self._coordinator.found_at) + self._session_timeout
         poll_ends = self._poll_timer.ends
         self._poll_timer.warn_if_due()
@@ -129,6 +131,7 @@ class HeartbeatTask:
         )
         began = self._metrics.heartbeat_sent()
         try:
+            # If the poll timer expires meanwhile, the member leaves without waiting for this response.
             async with asyncio.timeout_at(poll_ends):
                 response = await self._coordinator.request(
                     HeartbeatResponse,
@@ -152,6 +155,7 @@ class HeartbeatTask:
             self._answered()
         elif code == codes.REBALANCE_IN_PROGRESS:
             self._answered()
+            # In any other state a join is running already, and would be repeated.
             if self._status.state is ClassicMemberState.STABLE:
                 self._status.request_rejoin("group is already rebalancing")
         elif code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_INSTANCE_ID):

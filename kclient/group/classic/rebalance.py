@@ -163,6 +163,7 @@ class JoinGroup:
             raise self._error(codes.INCONSISTENT_GROUP_PROTOCOL, f"the group chose the protocol {chosen}")
         generation = Generation(response.generation_id, response.member_id, response.protocol_name)
         self._status.generation = generation
+        # Now, not after SyncGroup: the session runs while the group waits for its leader.
         self._heartbeats.enable()
         self._status.advance(MembershipEvent.JOINED)
         return JoinedGeneration(
@@ -327,6 +328,7 @@ class RebalanceLoop:
     async def _prepare(self) -> None:
         """Run on_join_prepare once per rebalance, and again if the membership ended meanwhile."""
         while self._status.prepare_due:
+            # Before the await: a membership that ends during the callbacks sets it again.
             self._status.prepare_due = False
             self._log("preparing to join")
             await self._handler.on_join_prepare(self._status.generation.lost, cooperative=self._cooperative)
@@ -335,6 +337,7 @@ class RebalanceLoop:
         if self._subscription.topics is None:
             raise broker_error(codes.UNKNOWN_MEMBER_ID, "Joining", message="unsubscribed meanwhile")
         self._subscription.assignment_snapshot = None
+        # Kept for this join: topics that change while JoinGroup waits are a reason to rejoin.
         self._subscription.joined_subscription = self._subscription.topics
         self._metrics.rebalance_began()
         sent = self._metrics.now()
@@ -394,6 +397,7 @@ class RebalanceLoop:
         """Wait until a rejoin is requested, the subscription changes, or the topics of the leader's plan change."""
         status, metadata = self._status, self._cluster.metadata
         while True:
+            # Both counters before the conditions: a change after these lines ends the wait below.
             seen, seen_metadata = status.changed.count, metadata.changed.count
             if (
                 status.rejoin_reason is None

@@ -189,12 +189,14 @@ class RejoinPolicy:
     async def recover(self, error: KclientError) -> None:
         """Return when the rebalance loop may start over after `error`."""
         at_once = code_of(error) in AT_ONCE
+        # The whole group waits for this member. But a broker that repeats the error gets a backoff.
         if at_once and self._at_once < AT_ONCE_LIMIT:
             self._at_once += 1
         elif at_once or error.retriable:
             logger.info("group %s: not joined yet: %s", self._group_id, error.text)
             await self.pause()
         else:
+            # Read before the pause, so that a poll during the pause counts.
             polled = self.polls.count
             self.store_error(error)
             await self.pause()

@@ -269,6 +269,7 @@ class ConsumerHeartbeatTask:
         poll_ends = None if leaving else self._poll_timer.ends
         if not leaving:
             self._poll_timer.warn_if_due()
+        # A heartbeat that is needed at once still waits for the backoff after a failure.
         due = self._not_before if self._status.schedule is HeartbeatSchedule.AT_ONCE else self._due
         if poll_ends is not None and now >= poll_ends:
             await self._poll_expired()
@@ -312,6 +313,7 @@ class ConsumerHeartbeatTask:
         """Build the heartbeat that is due; it acknowledges a reconciled assignment."""
         status, owned = self._status, self._assignments.owned
         self._due = self._runtime.now() + self._interval
+        # Before the request is sent: what changes while it is in flight needs another heartbeat.
         status.send_now = False
         subscription = status.subscription or ConsumerSubscription()
         if not status.member:  # also a leaving member whose join has no response yet
@@ -356,6 +358,7 @@ class ConsumerHeartbeatTask:
         status = self._status
         self._backoff.reset()
         self._failures = 0
+        # The interval of this response counts from the time at which the heartbeat was sent.
         sent = self._due - self._interval
         self._interval = max(response.heartbeat_interval_ms / 1000, self._shortest_interval)
         self._due = sent + self._interval

@@ -125,6 +125,7 @@ class ReconciliationLoop:
         status, metadata = self._status, self._cluster.metadata
         requested: tuple[bytes, ...] = ()
         while status.in_group:
+            # Both counters before the conditions: a change after this line ends the wait below.
             seen, seen_metadata = status.changed.count, metadata.changed.count
             if status.state is ConsumerMemberState.RECONCILING and not self._heartbeats.owned_unacknowledged:
                 self._keep_fresh()
@@ -181,6 +182,7 @@ class ReconciliationLoop:
             if not await self._handler.reconcile(step.partitions, still):
                 return  # a listener raised, or the target has changed: the loop tries again
             self._metrics.reconciled(self._metrics.now())
+        # The membership may have ended while the listener ran; there is nothing to acknowledge then.
         if status.in_group:
             self._assignments.mark_reconciled(step)
             if status.state is ConsumerMemberState.RECONCILING:
