@@ -134,7 +134,7 @@ def test_an_answer_that_never_comes_closes_the_connection_and_fails_everything_o
         behind = asyncio.ensure_future(beat(connection, "2", seconds=60))
         with within(2) as elapsed:
             for request in (late, behind):
-                with pytest.raises(PortClosedError, match="no answer to Heartbeat in time") as caught:
+                with pytest.raises(PortClosedError, match="no response to Heartbeat in time") as caught:
                     await request
                 assert caught.value.retriable
         assert elapsed.seconds > 0.15

@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterable
 
 from kclient.config import Config
 from kclient.errors import KclientError
-from kclient.group.assignors import resolve_assignors
 from kclient.group.classic.heartbeat import HeartbeatTask
-from kclient.group.classic.leader import SubscriptionTracker
 from kclient.group.classic.leave import send_leave, sends_leave
 from kclient.group.classic.rebalance import RebalanceLoop
-from kclient.group.classic.state import ClassicMemberState, MemberStatus, RejoinPolicy, code_of
+from kclient.group.classic.state import ClassicMemberState, MemberStatus, code_of
 from kclient.group.commit_errors import PollTiming, commit_failed
 from kclient.group.coordinator import Coordinator
 from kclient.group.membership import AbstractMembership, Identity, PollTimer, RebalanceHandler
 from kclient.log import get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
 from kclient.metrics.registry import Registry
-from kclient.network.backoff import Backoff
 from kclient.network.cluster import Cluster
 from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
@@ -47,35 +44,23 @@ class ClassicMembership(AbstractMembership[MemberStatus]):
     ) -> None:
         """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
         metrics = metrics or CoordinatorMetrics(Registry())
-        assignors = resolve_assignors(config.partition_assignment_strategy)
         poll_timer = PollTimer(config, runtime, handler.poll_slow)
-        super().__init__(coordinator, config, MemberStatus(now=runtime.now), poll_timer)
+        status = MemberStatus(now=runtime.now)
+        super().__init__(coordinator, config, status, poll_timer)
         self._cluster = cluster
-        self._subscription = SubscriptionTracker()
-        self._rejoin_policy = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._heartbeats = HeartbeatTask(
             coordinator,
-            self._status,
+            status,
             config,
             runtime,
             self._poll_expired,
-            self._poll_timer,
+            poll_timer,
             self._fail,
             metrics,
         )
-        self._loop = RebalanceLoop(
-            coordinator,
-            cluster,
-            config,
-            runtime,
-            handler,
-            assignors,
-            self._status,
-            self._subscription,
-            self._rejoin_policy,
-            self._heartbeats,
-            metrics,
-        )
+        self._loop = RebalanceLoop(coordinator, config, runtime, handler, status, self._heartbeats, metrics)
+        self._subscription = self._loop.subscription
+        self._rejoin_policy = self._loop.rejoin_policy
 
     # --- status
 

@@ -50,7 +50,14 @@ from kclient.generated.join_group_request import JoinGroupRequest, JoinGroupRequ
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.generated.sync_group_response import SyncGroupResponse
-from kclient.group.assignors import COOPERATIVE, Assignment, Assignor, Subscription, common_protocol
+from kclient.group.assignors import (
+    COOPERATIVE,
+    Assignment,
+    Assignor,
+    Subscription,
+    common_protocol,
+    resolve_assignors,
+)
 from kclient.group.assignors.base import assignor_failed
 from kclient.group.assignors.validate import assignment_problem, invalid_assignment, partitions_by_topic
 from kclient.group.classic.heartbeat import HeartbeatTask
@@ -68,7 +75,7 @@ from kclient.group.membership import NO_GENERATION_ID, Generation, RebalanceHand
 from kclient.group.subscription_codec import PROTOCOL_TYPE, decode_assignment, encode_subscription
 from kclient.log import ThrottledLogger, get_logger
 from kclient.metrics.coordinator import CoordinatorMetrics
-from kclient.network.cluster import Cluster
+from kclient.network.backoff import Backoff
 from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
@@ -267,38 +274,40 @@ class SyncGroup:
 
 
 class RebalanceLoop:
-    """Joins one member to its group, again and again."""
+    """Joins one member to its group, again and again.
+
+    `subscription` is what the member joins with, `rejoin_policy` what happens after a failed join. The membership
+    passes changes of the subscription and errors of other tasks to them.
+    """
 
     def __init__(
         self,
         coordinator: Coordinator,
-        cluster: Cluster,
         config: Config,
         runtime: Runtime,
         handler: RebalanceHandler,
-        assignors: Sequence[Assignor],
         status: MemberStatus,
-        subscription: SubscriptionTracker,
-        rejoin_policy: RejoinPolicy,
         heartbeats: HeartbeatTask,
         metrics: CoordinatorMetrics,
     ) -> None:
+        """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
+        assignors = resolve_assignors(config.partition_assignment_strategy)
+        self.subscription = SubscriptionTracker()
+        self.rejoin_policy = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._coordinator = coordinator
-        self._cluster = cluster
+        self._cluster = coordinator.cluster
         self._handler = handler
+        self._status = status
+        self._metrics = metrics
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._cooperative = common_protocol(assignors) == COOPERATIVE
-        self._status = status
-        self._subscription = subscription
-        self._rejoin_policy = rejoin_policy
-        self._metrics = metrics
         self._instance_id = config.group_instance_id
         self._request_timeout = config.request_timeout_ms / 1000
         self._now = runtime.now
         self._throttled = ThrottledLogger(logger)
         self._join = JoinGroup(coordinator, status, heartbeats, config, assignors, handler.owned)
         self._sync = SyncGroup(coordinator, status, config)
-        self._leader = GroupLeader(cluster, config, runtime, assignors)
+        self._leader = GroupLeader(self._cluster, config, runtime, assignors)
 
     async def run(self) -> None:
         """Run the loop, until cancelled."""
@@ -318,11 +327,11 @@ class RebalanceLoop:
                 if code_of(exc) != codes.MEMBER_ID_REQUIRED:
                     self._metrics.rebalance_failed()
                     self._status.request_rejoin(f"rebalance failed due to {exc.text}")
-                await self._rejoin_policy.recover(exc)
+                await self.rejoin_policy.recover(exc)
 
     async def _wait_for_subscription(self) -> None:
         """Wait for a subscription. A fenced instance waits until it has left."""
-        while self._subscription.topics is None or self._rejoin_policy.fenced is not None:
+        while self.subscription.topics is None or self.rejoin_policy.fenced is not None:
             await self._status.changed.wait(self._status.changed.count)
 
     async def _prepare(self) -> None:
@@ -334,14 +343,14 @@ class RebalanceLoop:
             await self._handler.on_join_prepare(self._status.generation.lost, cooperative=self._cooperative)
 
     async def _join_group(self) -> JoinedGeneration:
-        if self._subscription.topics is None:
+        if self.subscription.topics is None:
             raise broker_error(codes.UNKNOWN_MEMBER_ID, "Joining", message="unsubscribed meanwhile")
-        self._subscription.assignment_snapshot = None
+        self.subscription.assignment_snapshot = None
         # Kept for this join: topics that change while JoinGroup waits are a reason to rejoin.
-        self._subscription.joined_subscription = self._subscription.topics
+        self.subscription.joined_subscription = self.subscription.topics
         self._metrics.rebalance_began()
         sent = self._metrics.now()
-        joined = await self._join.join(self._subscription.joined_subscription)
+        joined = await self._join.join(self.subscription.joined_subscription)
         self._metrics.joined(sent)
         return joined
 
@@ -349,9 +358,9 @@ class RebalanceLoop:
         """Compute the plan if this member leads, then wait for our assignment."""
         plan: dict[str, bytes] = {}
         if joined.is_leader:
-            topics = self._subscription.joined_subscription
-            plan, self._subscription.assignment_snapshot = await self._leader.plan(joined, topics)
-        self._subscription.keep_fresh(self._cluster)
+            topics = self.subscription.joined_subscription
+            plan, self.subscription.assignment_snapshot = await self._leader.plan(joined, topics)
+        self.subscription.keep_fresh(self._cluster)
         sent = self._metrics.now()
         blob = await self._sync.sync(joined.generation, plan)
         self._metrics.synced(sent)
@@ -360,19 +369,19 @@ class RebalanceLoop:
     async def _complete(self, generation: Generation, assignment: Assignment) -> None:
         """Install the assignment, unless the subscription has changed and no longer matches it."""
         await self._require_in_metadata(assignment)
-        if not self._subscription.accept(assignment):
+        if not self.subscription.accept(assignment):
             self._throttled.warning(
                 "mismatch",
                 self._now(),
                 "group %s: the assignment %s does not match the subscription %s: joining again",
                 self._coordinator.group_id,
                 format_partitions(assignment.partitions),
-                format_names(self._subscription.topics or ()),
+                format_names(self.subscription.topics or ()),
             )
             self._status.request_rejoin("received assignment does not match the current subscription")
-            await self._rejoin_policy.pause()
+            await self.rejoin_policy.pause()
             return
-        self._rejoin_policy.succeeded()
+        self.rejoin_policy.succeeded()
         self._log("taking over the assignment")
         protocol = generation.protocol or ""
         revoked = await self._handler.on_join_complete(
@@ -401,7 +410,7 @@ class RebalanceLoop:
             seen, seen_metadata = status.changed.count, metadata.changed.count
             if (
                 status.rejoin_reason is None
-                and (reason := self._subscription.rejoin_reason_for(metadata)) is not None
+                and (reason := self.subscription.rejoin_reason_for(metadata)) is not None
             ):
                 status.request_rejoin(reason)
             if status.rejoin_reason is not None:
@@ -430,4 +439,4 @@ class RebalanceLoop:
             in_place = "The assignment is in place, but the assignor has not stored it."
             failure = assignor_failed(protocol, exc, "in on_assignment", in_place)
             failure.__cause__ = exc
-            self._rejoin_policy.store_error(failure)
+            self.rejoin_policy.store_error(failure)
