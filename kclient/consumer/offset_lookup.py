@@ -266,7 +266,7 @@ def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
     if isinstance(when, datetime.datetime):
         if when.tzinfo is None:
             raise ArgumentError(
-                f"The time for {tp} is {when!r}, which has no time zone. Nobody knows which moment that is. "
+                f"The time for {tp} is {when!r}, which has no time zone, so the moment is not defined. "
                 "Give it one, as in datetime.now(timezone.utc)."
             )
         when = (when - EPOCH) // MILLISECOND

@@ -129,6 +129,7 @@ def end_of(data: memoryview) -> int | None:
         if length < MIN_MESSAGE_BYTES or after > size:
             break
         last, position = position, after
+    # Only format 2 has its last offset in the header; compressed messages of 0 and 1 have it inside.
     if last is None or data[last + MAGIC_POSITION] != 2:
         return None
     try:
@@ -162,6 +163,7 @@ class FetchBuffer:
     def add(self, fetches: Sequence[CompletedFetch]) -> None:
         """Append the entries of one response to the queues of their partitions."""
         for fetch in fetches:
+            # The partitions of a response share its memory, which counts once, until the last of them is used up.
             if not fetch.memory.users:
                 self.bytes_used += fetch.memory.size_bytes
             fetch.memory.users += 1
@@ -180,6 +182,7 @@ class FetchBuffer:
     def take_ready(self) -> CompletedFetch | None:
         """Take the first partition out of the ready queue and return its first entry."""
         while self._ready:
+            # A partition that was dropped may still stand in the ready queue.
             queue = self._queues.get(self._ready.popitem(last=False)[0])
             if queue:
                 return queue[0]
@@ -215,6 +218,7 @@ class FetchBuffer:
     def remove_head(self, fetch: CompletedFetch) -> None:
         """Remove an entry that was used up."""
         queue = self._queues.get(fetch.tp)
+        # A seek may have dropped the entry since it was picked.
         if queue and queue[0] is fetch:
             queue.popleft()
             self.mark_dirty(fetch.tp)

@@ -410,6 +410,7 @@ class OffsetCommitter:
             except KclientError as exc:
                 if not exc.retriable:
                     raise
+                # An asynchronous commit is not repeated: it could overwrite the newer offset of a later one.
                 if not retry or give_up():
                     raise self._not_retried(exc.text, pending) from exc
                 why = exc.text
@@ -430,6 +431,7 @@ class OffsetCommitter:
         while it waits.
         """
         while offsets := newest():
+            # Before the commit: the epoch that the coordinator may answer with STALE_MEMBER_EPOCH.
             identity = self._identity()
             try:
                 return await self.commit(offsets, retry=True, give_up=give_up, on_retry=on_retry)
@@ -478,6 +480,7 @@ class OffsetCommitter:
             return ""
         if before_send is not None:
             raise self._not_retried(result.why_left, pending)
+        # In two responses, since the coordinator may learn of new partitions later than their leaders.
         unknown_twice = pending.unknown & result.unknown
         pending.unknown = result.unknown
         await self._check_partitions(unknown_twice)

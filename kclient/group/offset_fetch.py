@@ -186,6 +186,7 @@ class OffsetFetchAttempt:
     def _entries(self, response: OffsetFetchResponse) -> Iterator[tuple[TopicPartition, FetchedPartition]]:
         """Yield the response for every requested partition, in either layout."""
         names = {topic_id: name for name, topic_id in (self.topic_ids or {}).items()}
+        # Partitions that were not requested are ignored: they must not move a position.
         requested = dict.fromkeys(self.partitions)
         for old in response.topics:
             for entry in old.partitions:
@@ -252,6 +253,7 @@ class CommittedOffsets:
                     raise
                 why = exc.text
             else:
+                # What is answered is kept: only the rest is requested again.
                 committed |= result.found
                 if not (left := result.left):
                     break
@@ -269,6 +271,7 @@ class CommittedOffsets:
         only_stable = self._config.internal_throw_on_fetch_stable_offset_unsupported
         requests = attempt.requests(only_stable=only_stable)
         result = attempt.read(await coordinator.request(OffsetFetchResponse, *requests))
+        # The newer epoch comes with a heartbeat, and without a membership there are none.
         if result.stale_epoch and not self._identity().by_epoch:
             result.error = attempt.stale()
         follow_up(coordinator, result)

@@ -194,7 +194,7 @@ class _Table:
 
     @classmethod
     def of(cls, topics: Topics, members: Sequence[Member], past: PriorOwnership) -> _Table:
-        """Nobody has anything yet. Partitions of topics that few members want come first."""
+        """Return a table in which no member has a partition. Partitions of topics with few subscribers come first."""
         loads = MemberLoads.of(past.owned)
         wanting = dict.fromkeys(topics, 0)
         for member in members:
@@ -274,7 +274,7 @@ class _Table:
         else:
             target = self.loads.least(self.wanting[partition.topic])
         if target is None:
-            raise InternalError(f"nobody wants {partition}, yet {source} has it")
+            raise InternalError(f"no member subscribes to {partition}, yet {source} has it")
         if self.loads[target] > enough:
             return False
         moving = self.movements.instead_of(partition, source, target)

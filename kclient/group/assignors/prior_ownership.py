@@ -1,7 +1,7 @@
 """Who had what before this rebalance, read from what the members claim.
 
 Claims come from other members and may contradict each other, after a member was away while its partitions went to
-somebody else. The newer generation is right; of two members of one generation neither is.
+other members. The newer generation is right; of two members of one generation neither is.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def decode_sticky(blob: bytes | memoryview | None) -> StickyUserData:
         partitions, at = _read_partitions(blob)
     except (struct.error, UnicodeDecodeError):
         return StickyUserData()
-    told = at + _INT32_BYTES <= len(blob)
-    return StickyUserData(tuple(partitions), _INT32.unpack_from(blob, at)[0] if told else None)
+    has_generation = at + _INT32_BYTES <= len(blob)
+    return StickyUserData(tuple(partitions), _INT32.unpack_from(blob, at)[0] if has_generation else None)
 
 
 def encode_cooperative(generation: int) -> bytes:
@@ -139,8 +139,8 @@ class StickyAssignor(Assignor):
         self._had = StickyUserData(assignment.partitions, metadata.generation_id)
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
-        """Share out by what the members say in user data."""
-        claims = {each.member_id: _told(each.subscription) for each in members}
+        """Return a balanced plan that keeps what the members owned, as their user data says."""
+        claims = {each.member_id: _previously_owned(each.subscription) for each in members}
         shares, _ = share_out(topics, members, claims)
         return as_assignments(shares)
 
@@ -186,14 +186,14 @@ def share_out(topics: Topics, members: Sequence[Member], claims: Mapping[str, Cl
     return share_by_subscription(known, members, past, racks), claimed
 
 
-def _told(subscription: Subscription) -> Claim:
-    """What a member of an eager group says that it had. Its subscription cannot say it: it has given up everything."""
+def _previously_owned(subscription: Subscription) -> Claim:
+    """Return what a member of an eager group owned, from its user data: it owns nothing when it joins."""
     had = decode_sticky(subscription.user_data)
     return Claim(had.partitions, NO_GENERATION if had.generation is None else had.generation)
 
 
 def _owned(subscription: Subscription) -> Claim:
-    """What a member still has; old ones tell the generation in user data."""
+    """Return what a member still owns. Before subscription version 2 the generation is in the user data."""
     generation = subscription.generation_id
     if generation is None:
         generation = decode_cooperative(subscription.user_data)
@@ -201,9 +201,9 @@ def _owned(subscription: Subscription) -> Claim:
 
 
 def _without_transfers(shares: Shares, had: Had, claims: Mapping[str, Claim]) -> Shares:
-    """Leave out what one member would get while another still has it."""
-    somebodys = {partition for claim in claims.values() for partition in claim.partitions}
+    """Leave out the partitions of each member that another member still owns."""
+    claimed = {partition for claim in claims.values() for partition in claim.partitions}
     return {
-        member_id: [each for each in partitions if each in had[member_id] or each not in somebodys]
+        member_id: [each for each in partitions if each in had[member_id] or each not in claimed]
         for member_id, partitions in shares.items()
     }

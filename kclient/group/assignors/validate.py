@@ -48,8 +48,8 @@ def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> 
 def validate_plan(name: str, plan: Any, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
     """The plan of the assignor `name`, an empty assignment for members that it leaves out.
 
-    Raises UsageError for what is no mapping of member ids to Assignment, names members or partitions that do not
-    exist, or gives a partition twice.
+    Raises UsageError for a plan that is not a mapping of member ids to Assignment, that names members or partitions
+    that do not exist, or that assigns a partition twice.
     """
     try:
         _check(plan, topics, members)

@@ -105,6 +105,7 @@ class GroupLeader:
         members = read_members(joined)
         subscribed = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
         topics = tuple(sorted(subscribed | dict.fromkeys(own_topics), key=utf16_key))
+        # Members of other subscriptions name topics that this consumer has no metadata of.
         await self._fetch_metadata(topics)
         by_rack = any(member.subscription.rack_id for member in members)
         seen = racks_of(self._cluster.metadata, topics, by_rack=by_rack)
@@ -112,6 +113,7 @@ class GroupLeader:
         if joined.skip_assignment:
             return {}, assignment_snapshot
         assignor = self._assignors[joined.generation.protocol or ""]
+        # Not on the loop: an assignor may take seconds, and heartbeats must be sent meanwhile.
         plan = await self._runtime.offload(make_plan, assignor, seen, members)
         if self._cooperative:
             validate_cooperative_assignment(assignor.name, plan, members)

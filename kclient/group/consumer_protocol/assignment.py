@@ -71,6 +71,7 @@ class AssignmentTracker:
         if response is None:
             return False
         rows = {row.topic_id: tuple(sorted(row.partitions)) for row in response.topic_partitions}
+        # In one order: the same partitions in another order are not a new target.
         target = {topic_id: rows[topic_id] for topic_id in sorted(rows) if rows[topic_id]}
         if self._received and target == self.target:
             return False

@@ -117,6 +117,7 @@ def new_member_id(runtime: Runtime) -> str:
     """Return a Kafka UUID: 16 random bytes as 22 letters of base64url, not starting with a dash (KIP-1082)."""
     raw = runtime.random_bytes(ID_BYTES)
     text = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    # A leading dash would be taken for an option by command-line tools.
     return "A" + text[1:] if text.startswith("-") else text
 
 
