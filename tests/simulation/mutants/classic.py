@@ -188,7 +188,7 @@ def callback_wedges(patch: Patch) -> None:
         if not item.done.done():
             item.done.set_result(result)
 
-    patch.put(CallbackQueue, "_do", do)
+    patch.put(CallbackQueue, "_run_item", do)
 
 
 @mutant("M-62", "I-12", seed=59)
@@ -333,8 +333,8 @@ def session_by_wall_clock(patch: Patch) -> None:
         before(self)
         self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
 
-    def switch_on(self: HeartbeatTask) -> None:
-        switched(self)
+    def enable(self: HeartbeatTask) -> None:
+        enabled(self)
         self.wall = self._runtime.wall_ms()  # type: ignore[attr-defined]
 
     async def round_(self: HeartbeatTask, seen: int) -> None:
@@ -348,7 +348,7 @@ def session_by_wall_clock(patch: Patch) -> None:
             await rounded(self, seen)
 
     before = patch.put(HeartbeatTask, "_answered", answered)
-    switched = patch.put(HeartbeatTask, "switch_on", switch_on)
+    enabled = patch.put(HeartbeatTask, "enable", enable)
     rounded = patch.put(HeartbeatTask, "_run_once", round_)
 
 

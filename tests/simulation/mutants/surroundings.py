@@ -42,7 +42,7 @@ def errors_swallowed(patch: Patch) -> None:
             place.finish()
 
     patch.put(CommitManager, "_auto_commit", auto_commit)
-    patch.put(BackgroundTasks, "_keep", lambda self, name, task: None)
+    patch.put(BackgroundTasks, "_store_error", lambda self, name, task: None)
 
 
 @mutant("M-109", "I-40", seed=2)
