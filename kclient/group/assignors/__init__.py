@@ -56,7 +56,7 @@ PROTOCOLS: Final = (EAGER, COOPERATIVE)
 
 
 def common_protocol(assignors: Sequence[Assignor]) -> str | None:
-    """The newest way of rebalancing that all of these support, None if there is none."""
+    """Return the newest rebalance protocol that all of these support, None if there is none."""
     shared = [
         each for each in PROTOCOLS if all(each in assignor.supported_protocols for assignor in assignors)
     ]
@@ -95,7 +95,7 @@ def resolve_assignors(strategies: Sequence[Any]) -> tuple[Assignor, ...]:
 
 
 def _problem(assignor: object) -> str | None:
-    """Why this cannot be an assignor, None if it can."""
+    """Return why this object cannot be an assignor, None if it can."""
     if isinstance(assignor, str):
         return f"no assignor is called {assignor!r}"
     if isinstance(assignor, type):

@@ -1,4 +1,4 @@
-"""What an assignor is, and the orders that all of them share.
+"""The interface of assignors, and the sort orders that all of them use.
 
 Members and topics are ordered as Java orders text, by UTF-16 code units, so that groups of mixed clients agree.
 """
@@ -22,10 +22,10 @@ Topics = Mapping[str, Sequence[frozenset[str]]]
 
 @attrs.frozen
 class Subscription:
-    """What a member sends to the leader with JoinGroup.
+    """The subscription that a member sends to the leader with JoinGroup.
 
-    `topics` is what it wants. `owned_partitions` and `generation_id` are what it kept from the last rebalance,
-    `rack_id` where it is; each is empty or None where unknown. `user_data` belongs to the assignor.
+    `owned_partitions` and `generation_id` are kept from the last rebalance, `rack_id` is the member's rack; each is
+    empty or None where unknown. `user_data` belongs to the assignor.
     """
 
     topics: tuple[str, ...]
@@ -37,7 +37,7 @@ class Subscription:
 
 @attrs.frozen
 class Assignment:
-    """What the leader assigns to a member: its partitions, and data of the assignor."""
+    """The assignment of one member: its partitions, and data of the assignor."""
 
     partitions: tuple[TopicPartition, ...] = ()
     user_data: bytes | None = None
@@ -45,7 +45,7 @@ class Assignment:
 
 @attrs.frozen
 class Member:
-    """A member of the group as the leader sees it."""
+    """A member of the group, as JoinGroup describes it to the leader."""
 
     member_id: str
     subscription: Subscription
@@ -54,35 +54,35 @@ class Member:
 
 @runtime_checkable
 class Assignor(Protocol):
-    """How partitions are shared out. Inherit from it and write `name` and `assign`; the rest has defaults.
+    """An assignor. Inherit from it and write `name` and `assign`; the other methods have defaults.
 
-    `name` is what goes over the wire: all members of a group must know it under the same name. `supported_protocols`
-    says in which ways of rebalancing it may be used:
+    `name` is sent in JoinGroup: all members of a group must use the same name. `supported_protocols` lists the
+    rebalance protocols that it supports:
 
-        EAGER         every member gives up all its partitions before it joins
-        COOPERATIVE   members keep theirs, and give up after the join what goes to others; then the group joins again.
-                      So `assign` must leave out what goes from one member to another until that one has given it up
+        EAGER         every member revokes all its partitions before it joins
+        COOPERATIVE   members keep their partitions, revoke after the join those that go to others, and join again. So
+                      `assign` must leave out a partition that moves until its owner has revoked it
 
     `assign` runs in the group's leader, on a thread of its own; the other two run on the loop and must not block. None
-    may change what it is given. What one raises, the next poll raises as UsageError.
+    may change its arguments. The next poll raises their exceptions as UsageError.
     """
 
     name: str
     supported_protocols: Sequence[str] = (EAGER,)
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
-        """Bytes that this member sends to the leader's assignor with its subscription."""
+        """Return bytes for the leader's assignor, which this member sends with its subscription."""
         return None
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
-        """Share out the partitions of `topics`: one assignment for every member id, empty ones included.
+        """Assign the partitions of `topics`: return one assignment for every member id, empty ones included.
 
         `topics` holds the subscribed topics that exist; `members` are in the coordinator's order.
         """
         ...
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-        """This member's own assignment, after each rebalance that chose this assignor, and as whom it got it."""
+        """Called after each rebalance that used this assignor, with this member's assignment and its group metadata."""
         return None
 
 
@@ -94,24 +94,24 @@ def assignor_failed(name: str, error: BaseException, doing: str, consequence: st
 
 
 def utf16_key(text: str) -> bytes:
-    """Sort key that orders text as Java does, by UTF-16 code units."""
+    """Return a sort key that orders text as Java does, by UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def partition_key(partition: TopicPartition) -> tuple[bytes, int]:
-    """Sort key: by topic as Java orders text, then by number."""
+    """Return a sort key: by topic as Java orders text, then by partition number."""
     return utf16_key(partition.topic), partition.partition
 
 
 def member_key(member: Member) -> tuple[int, bytes]:
-    """Sort key: members with an instance id first, by it; the others by member id."""
+    """Return a sort key: static members first, by instance id; the others by member id."""
     if member.group_instance_id is not None:
         return 0, utf16_key(member.group_instance_id)
     return 1, utf16_key(member.member_id)
 
 
 def subscribers(topics: Topics, members: Sequence[Member]) -> dict[str, list[Member]]:
-    """For each topic that has partitions, in order of names: the members that want it, in member order."""
+    """Return the subscribers of each topic that has partitions, in member order; topics in order of their names."""
     wanted_by: dict[str, list[Member]] = {
         topic: [] for topic in sorted(topics, key=utf16_key) if topics[topic]
     }
@@ -123,5 +123,5 @@ def subscribers(topics: Topics, members: Sequence[Member]) -> dict[str, list[Mem
 
 
 def as_assignments(partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Assignment]:
-    """Assignments without user data."""
+    """Return the shares as assignments without user data."""
     return {member_id: Assignment(tuple(given)) for member_id, given in partitions.items()}

@@ -1,10 +1,12 @@
 """Assign where all subscriptions are equal: members get the same number of partitions, or one more, and keep their own.
 
-keep       each member keeps its own up to its share; some may keep one more, as many as the division leaves over
-deal near  where racks matter: what is left, to members in the rack of a replica
-deal       the rest in turn, first to members below the smaller share, then one each to those that are at it
+keep       each member keeps its partitions up to its share; as many members as the division has remainder may keep
+           one more
+deal near  where racks matter: other partitions go to members in the rack of a replica
+deal       the rest in turn, first to members below the smaller share, then one each to members that have it
 
-Members that wait for partitions, in order. Each rack's number is kept, so that a search in vain costs nothing.
+`MemberQueue` holds the members that wait for partitions, in order. It counts the members of each rack, so that a rack
+without a waiting member is not searched.
 """
 
 from __future__ import annotations
@@ -49,11 +51,11 @@ class MemberQueue:
         self.in_rack.clear()
 
     def sort(self) -> None:
-        """Order them by member id."""
+        """Sort the members by member id."""
         self.members.sort(key=utf16_key)
 
     def next_near(self, partition: TopicPartition, start: int) -> int | None:
-        """The place of the first member near the partition, going round from `start`; None if none is near."""
+        """Return the index of the first member in a rack of the partition, from `start` on and around, or None."""
         if not any(self.in_rack.get(rack) for rack in self.racks.of(partition)):
             return None
         around = itertools.chain(range(start, len(self.members)), range(start))
@@ -66,7 +68,7 @@ class MemberQueue:
 
 
 def share_evenly(topics: Topics, past: PriorOwnership, racks: Racks) -> dict[str, list[TopicPartition]]:
-    """The partitions of every member. `past.owned` names the members, `topics` is in the order of names."""
+    """Return the partitions of every member. `past.owned` names the members, `topics` is in the order of names."""
     shares = _Shares.of(topics, past, racks)
     unassigned = racks.hardest_first(shares.keep(topics, past, racks))
     if racks:
@@ -77,9 +79,9 @@ def share_evenly(topics: Topics, past: PriorOwnership, racks: Racks) -> dict[str
 
 @attrs.define
 class _Shares:
-    """`small` and `large` are the two shares; `large_left` members may still come to the large one.
+    """`small` and `large` are the two shares; `large_left` members may still get the large one.
 
-    `below` are the members that have less than the small share, `at_small` those that may come to the large one.
+    `below` are the members with less than the small share, `at_small` those that have it and may get one more.
     """
 
     small: int
@@ -111,7 +113,7 @@ class _Shares:
         return [each for each in everything if each not in kept]
 
     def _share_of(self, member_id: str, own: int) -> int:
-        """How many of its own a member may keep."""
+        """Return how many of its partitions a member may keep."""
         if own < self.small:
             self.below.add(member_id)
             return own
@@ -128,7 +130,7 @@ class _Shares:
             self.at_small.clear()
 
     def deal_near(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Deal in turn to members below the small share, else to the first one at it; return the rest."""
+        """Deal to near members below the small share in turn, else to the first near one at it. Return the rest."""
         far, turn = list[TopicPartition](), 0
         for partition in partitions:
             if (at := self.below.next_near(partition, turn)) is not None:
@@ -149,7 +151,7 @@ class _Shares:
         return far
 
     def deal(self, partitions: Sequence[TopicPartition]) -> None:
-        """In turn to members below the small share, and when there are none, one each to those at it."""
+        """Deal in turn to members below the small share, and when there are none, one each to those that have it."""
         turn = 0
         for partition in partitions:
             if self.below:

@@ -1,25 +1,22 @@
 """Assign where subscriptions differ: members keep what they can, and partitions move while that evens out the loads.
 
-    keep      each member keeps what it had, where it still wants the topic and racks allow it
-    hand out  what is left goes to the member with the fewest partitions among those that want the topic
-    even out  a partition goes from its owner to the least loaded member that could have it, while that one has at
-              least two fewer; back to an earlier owner if there is one. First only what was just handed out, so that
+    keep      each member keeps its partitions of topics to which it is still subscribed, as far as racks allow
+    hand out  every other partition goes to the subscriber with the fewest partitions
+    even out  a partition goes from its owner to the least loaded subscriber, while that one has at least two fewer;
+              back to an earlier owner if there is one. At first only partitions that were just handed out, so that
               new partitions move rather than old ones
 
-Evening out ends when no partition can move with a gain. If it has moved partitions and yet the loads are not more even
-than before, it is undone.
+Evening out ends when no move makes the loads more even. If they are not more even than before it, all its moves are
+undone.
 
-How many partitions each member has, and who of some members has the fewest.
+`MemberLoads`: how many partitions each member has. Members are numbered in the order of their ids, and a set of members
+is the bits of one integer: bit 5 is member 5. So a few operations on integers find the least loaded subscriber of a
+topic, however many there are; of two that are equal it is the first by id.
 
-Members are numbered in the order of their ids, and a set of members is the bits of one integer: bit 5 is member 5. So
-the least loaded of the subscribers of a topic is found by a few operations on whole integers, however many they are,
-and of two that are equal the first by id comes first.
-
-What has moved between members while a better balance is looked for, so that nothing moves to and fro.
-
-A partition that moves on counts as moved from where it was first. When a partition of a topic is to move from one
-member to another, and an earlier one of that topic has moved the other way, that one goes back instead: the result is
-as good, and neither has moved.
+`Movements`: the partitions that have moved while loads are evened out, so that no two partitions of a topic change
+places. A partition that moves twice counts as moved from its first owner. If a partition of a topic is to move from one
+member to another, and another partition of that topic has moved the opposite way, that one moves back instead: the
+loads are the same, and neither has moved.
 """
 
 from __future__ import annotations
@@ -111,20 +108,20 @@ MoveRoute = tuple[str, str, str]
 
 @attrs.define
 class Movements:
-    """The way that each moved partition has gone, and for each way the partitions that have gone it."""
+    """The source and target of each moved partition, and the moved partitions of each source and target."""
 
     ways: dict[TopicPartition, MoveRoute] = attrs.field(factory=dict)
     gone: dict[MoveRoute, _Gone] = attrs.field(factory=dict)
 
     def instead_of(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
-        """What to move from `source` to `target` in place of this partition of `source`, perhaps itself."""
+        """Return the partition to move from `source` to `target` instead of this one; mostly this one."""
         if partition in self.ways:
             source = self.ways[partition][1]
         back = self.gone.get((partition.topic, target, source))
         return back.first() if back else partition
 
     def record(self, partition: TopicPartition, source: str, target: str) -> None:
-        """A partition has moved."""
+        """Note that a partition has moved."""
         if partition in self.ways:
             way = self.ways.pop(partition)
             self.gone[way].remove(partition)
@@ -138,7 +135,7 @@ class Movements:
 
 @attrs.define
 class _Gone:
-    """Partitions of one topic that have gone one way; which is first says the order of a HashSet, as in Java."""
+    """Partitions of one topic with the same source and target; the first is that of a Java HashSet."""
 
     topic_hash: int
     partitions: dict[TopicPartition, None] = attrs.field(factory=dict)
@@ -165,7 +162,7 @@ class _Gone:
 def share_by_subscription(
     topics: Topics, members: Sequence[Member], past: PriorOwnership, racks: Racks
 ) -> dict[str, list[TopicPartition]]:
-    """The partitions of every member."""
+    """Return the partitions of every member."""
     table = _Table.of(topics, members, past)
     gave_up = table.keep(racks)
     initial = not any(table.loads.sizes)
@@ -182,7 +179,7 @@ def share_by_subscription(
 
 @attrs.define
 class _Table:
-    """Who has what. `wanting` is the set of members that want a topic, `partitions` all that can be given out."""
+    """The owners so far. `wanting` is the set of subscribers of a topic, `partitions` are all partitions to assign."""
 
     past: PriorOwnership
     loads: MemberLoads
@@ -209,7 +206,7 @@ class _Table:
         return cls(past, loads, wanting, partitions, {member_id: {} for member_id in past.owned})
 
     def keep(self, racks: Racks) -> bool:
-        """Let members keep what they had; whether one had to give something up."""
+        """Let members keep their partitions. Return whether one had to give up a partition."""
         gave_up = False
         for member_id, owned in self.past.owned.items():
             for partition in owned:
@@ -223,7 +220,7 @@ class _Table:
         return bool(self.wanting[partition.topic] & self.loads.bits([member_id]))
 
     def hand_out(self, partitions: Iterable[TopicPartition], racks: Racks) -> None:
-        """Give each to the least loaded member that wants it; first, where racks matter, to those that are not far."""
+        """Give each to its least loaded subscriber; where racks matter, first to subscribers that are not far."""
         left = list(partitions)
         if racks:
             members_in = self._members_in(racks)
@@ -234,7 +231,7 @@ class _Table:
                 self._give(partition, member_id)
 
     def _members_in(self, racks: Racks) -> dict[str | None, int]:
-        """The set of the members in each rack, and of those without one."""
+        """Return the set of the members of each rack, and of those without a rack."""
         found: dict[str | None, int] = {}
         for member_id in self.loads.names:
             rack = racks.of_member.get(member_id)
@@ -254,7 +251,7 @@ class _Table:
         return True
 
     def even_out(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Move partitions while that makes loads more even; whether any has moved."""
+        """Move partitions while that makes the loads more even. Return whether any has moved."""
         movable = [each for each in partitions if self.wanting[each.topic].bit_count() > 1]
         for passes in range(len(movable) + 1):
             moves = 0
@@ -294,7 +291,7 @@ class _Table:
         self.loads.change(member_id, -1)
 
     def unevenness(self) -> int:
-        """How far apart the loads are of the members that could have more or less than they have."""
+        """Return how far apart the loads are of the members whose number of partitions can change."""
         shared = 0
         for members in self.wanting.values():
             if members.bit_count() > 1:

@@ -14,7 +14,7 @@ _SMALLEST_TABLE = 16
 
 
 def string_hash(text: str) -> int:
-    """`String.hashCode` as an unsigned number: base 31 over UTF-16 code units."""
+    """Return `String.hashCode` as an unsigned number: base 31 over UTF-16 code units."""
     units = text.encode("utf-16-be", "surrogatepass")
     found = 0
     for unit in struct.unpack(f">{len(units) // 2}H", units):
@@ -23,18 +23,18 @@ def string_hash(text: str) -> int:
 
 
 def in_map_order(keys: Iterable[str]) -> list[str]:
-    """The keys, each once, as a HashMap that they were put into gives them back."""
+    """Return the keys, each once, in the order of a Java HashMap that they were put into."""
     unique = list(dict.fromkeys(keys))
     return sorted(unique, key=lambda key: bucket(string_hash(key), table_size(len(unique))))
 
 
 def bucket(key_hash: int, table: int) -> int:
-    """Where a key goes in a table, whose size is a power of two."""
+    """Return the bucket of a key in a table whose size is a power of two."""
     return (key_hash ^ key_hash >> 16) & (table - 1)
 
 
 def table_size(entries: int) -> int:
-    """The size of a table that has grown with its entries: it doubles when more than three quarters are taken."""
+    """Return the size of a table with so many entries: it doubles when more than three quarters are in use."""
     size = _SMALLEST_TABLE
     while entries > size * 3 // 4:
         size *= 2

@@ -1,4 +1,4 @@
-"""Who had what before this rebalance, read from what the members claim.
+"""The owners of partitions before this rebalance, as the members claim.
 
 Claims come from other members and may contradict each other, after a member was away while its partitions went to
 other members. The newer generation is right; of two members of one generation neither is.
@@ -18,7 +18,7 @@ NO_GENERATION = -1
 
 @attrs.frozen
 class Claim:
-    """The partitions that a member says it had, and in which generation, −1 if it does not say."""
+    """The partitions that a member claims to have owned, and the generation of the claim, −1 if it has none."""
 
     partitions: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
@@ -26,10 +26,10 @@ class Claim:
 
 @attrs.define
 class PriorOwnership:
-    """`owned` is each member's partitions without those that it lost to a better claim, in the order of its claim.
+    """`owned` are each member's partitions without those that it lost to a better claim, in the order of its claim.
 
-    `disputed` partitions were claimed twice in one generation. `earlier` names who had a partition in a generation
-    before the newest one, even if another member has it now.
+    `disputed` partitions were claimed twice in one generation. `earlier` is the owner of a partition in a generation
+    before the newest one, even if another member owns it now.
     """
 
     owned: dict[str, dict[TopicPartition, None]]
@@ -37,7 +37,7 @@ class PriorOwnership:
     earlier: dict[TopicPartition, str] = attrs.field(factory=dict)
 
     def undisputed(self) -> dict[str, dict[TopicPartition, None]]:
-        """What each member has without doubt."""
+        """Return the partitions of each member that no other member claims in the same generation."""
         return {
             member_id: dict.fromkeys(each for each in owned if each not in self.disputed)
             for member_id, owned in self.owned.items()
@@ -45,7 +45,7 @@ class PriorOwnership:
 
 
 def read_prior_ownership(claims: Mapping[str, Claim], topics: Topics) -> PriorOwnership:
-    """Settle the claims of all members, in their order. What does not exist any more counts as never had."""
+    """Decide between the claims of all members, in their order. Partitions that no longer exist are left out."""
     past = PriorOwnership({})
     owners: dict[TopicPartition, str] = {}
     for member_id, claim in claims.items():
@@ -64,7 +64,7 @@ def _settle(
     member_id: str,
     claims: Mapping[str, Claim],
 ) -> None:
-    """One claim against the best one so far."""
+    """Compare one claim with the best one so far."""
     rival = owners.get(partition)
     ahead = 1 if rival is None else claims[member_id].generation - claims[rival].generation
     if ahead < 0:

@@ -11,7 +11,7 @@ from kclient.types import TopicPartition
 
 
 def racks_matter(racks: Sequence[frozenset[str]], members: Sequence[Member]) -> bool:
-    """Whether racks can make a difference: some replica shares a member's rack, and not all partitions are alike."""
+    """Return whether racks matter: a replica is in the rack of a member, and not all partitions have the same racks."""
     everywhere = frozenset[str]().union(*racks)
     member_racks = {member.subscription.rack_id for member in members} - {None}
     return bool(everywhere & member_racks) and any(each != everywhere for each in racks)
@@ -26,7 +26,7 @@ class Racks:
 
     @classmethod
     def between(cls, topics: Topics, members: Sequence[Member]) -> Racks:
-        """The racks as far as they matter to these topics and members together."""
+        """Return the racks of these members and partitions, empty if they do not matter."""
         if not racks_matter([racks for partitions in topics.values() for racks in partitions], members):
             return cls({}, topics)
         racks = {member.member_id: member.subscription.rack_id for member in members}
@@ -36,20 +36,20 @@ class Racks:
         return bool(self.of_member)
 
     def of(self, partition: TopicPartition) -> frozenset[str]:
-        """The racks of a partition's replicas."""
+        """Return the racks of a partition's replicas."""
         return self.topics[partition.topic][partition.partition]
 
     def near(self, member_id: str, partition: TopicPartition) -> bool:
-        """Whether the member is in the rack of a replica."""
+        """Return whether the member is in the rack of a replica."""
         rack = self.of_member.get(member_id)
         return rack is not None and rack in self.of(partition)
 
     def far(self, member_id: str, partition: TopicPartition) -> bool:
-        """Whether the member has a rack, and no replica is there."""
+        """Return whether the member has a rack, and no replica is in it."""
         return member_id in self.of_member and not self.near(member_id, partition)
 
     def hardest_first(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The partitions with few members near them before those with many, else as they came."""
+        """Return the partitions with few members near them before those with many, otherwise in the given order."""
         if not self:
             return list(partitions)
         crowd: dict[str, int] = {}

@@ -1,10 +1,9 @@
 """`range`: each topic separately, cut into runs of neighbouring partitions, one run for each subscriber in order.
 
-Topics with the same subscribers and partition counts are cut alike, so partition 7 of each goes to the same member.
+Topics with the same subscribers and partition counts are co-partitioned: partition 7 of each goes to the same member.
 
-With racks, partitions first go to members in a rack that holds a replica, as far as each member's quota allows; what
-is left is dealt out in order as without racks. Topics that are cut alike stay together where a member shares a rack
-with the partition in all of them.
+With racks, partitions first go to members in the rack of a replica, as far as each member's quota allows; the others
+are assigned in order as without racks. Topics stay co-partitioned where a member is in a rack of the partition in all.
 """
 
 from __future__ import annotations
@@ -78,16 +77,16 @@ class _Cut:
         )
 
     def quota(self, member: Member) -> int:
-        """How many more partitions this member may have."""
+        """Return how many more partitions this member may get."""
         return max(0, self.share + (1 if self.extra else 0) - self.taken[member.member_id])
 
     def shares_rack(self, member: Member, number: int) -> bool:
-        """Whether a replica of the partition is in the member's rack; a member without a rack is everywhere."""
+        """Return whether a replica of the partition is in the member's rack, or the member has no rack."""
         rack = member.subscription.rack_id
         return rack is None or rack in self.racks[number]
 
     def give(self, member: Member, numbers: Sequence[int], given: dict[str, list[TopicPartition]]) -> None:
-        """Hand partitions out and count them."""
+        """Give partitions to a member and count them."""
         given[member.member_id] += [TopicPartition(self.topic, number) for number in numbers]
         for number in numbers:
             del self.left[number]
@@ -103,7 +102,7 @@ class _Cut:
 
 
 def _match_racks(cuts: Sequence[_Cut], given: dict[str, list[TopicPartition]]) -> None:
-    """Give out what can stay within a rack: topics that are cut alike together, the others alone."""
+    """Assign within racks: co-partitioned topics together, each other topic alone."""
     alike: dict[tuple[tuple[str, ...], int], list[_Cut]] = {}
     for cut in cuts:
         alike.setdefault((tuple(cut.taken), len(cut.racks)), []).append(cut)
@@ -115,9 +114,9 @@ def _match_racks(cuts: Sequence[_Cut], given: dict[str, list[TopicPartition]]) -
 
 
 def _match_racks_together(cuts: Sequence[_Cut], given: dict[str, list[TopicPartition]]) -> None:
-    """Partition by partition: the first member that shares a rack with it in all topics gets it in all topics.
+    """Give each partition of all topics to the first member that is in a rack of it in all topics.
 
-    The cuts have the same members and sizes and are dealt out alike, so a member's quota is the same in all of them.
+    The cuts have the same members and sizes, so a member's quota is the same in all of them.
     """
     first = cuts[0]
     waiting = [(member, member.subscription.rack_id) for member in first.members]

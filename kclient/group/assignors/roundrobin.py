@@ -1,6 +1,6 @@
-"""`roundrobin`: all partitions in order of topic and number, dealt out like cards to the members in order.
+"""`roundrobin`: all partitions in order of topic and number, dealt to the members in order.
 
-A member that does not want the partition's topic is passed over.
+A member that is not subscribed to the partition's topic is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RoundRobinAssignor(Assignor):
     name = "roundrobin"
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
-        """Deal the partitions out to the members in turn."""
+        """Deal the partitions to the members in turn."""
         given: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
         turn = itertools.cycle([member.member_id for member in sorted(members, key=member_key)])
         for topic, wanted_by in subscribers(topics, members).items():

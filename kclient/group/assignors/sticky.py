@@ -1,18 +1,18 @@
 """`sticky` and `cooperative-sticky`: as even as possible, and members keep as much as that allows.
 
-They share out alike. `sticky` belongs to eager groups, whose members give up everything before they join: what a
-member had it tells in user data. Members with `cooperative-sticky` keep their partitions while they join and tell
-them in the subscription; what goes from one to another is held back until its owner has given it up, which makes the
-group join once more.
+Both make the same plan. `sticky` belongs to eager groups, whose members revoke everything before they join: they send
+the partitions that they owned in the user data. Members with `cooperative-sticky` keep their partitions while they join
+and send them in the subscription; a partition that moves is left out until its owner has revoked it, and the group
+joins once more.
 
-What members with the sticky assignors tell the leader of their past, byte for byte as Java writes it.
+The user data, byte for byte as Java writes it:
 
     sticky              int32 count; each topic: int16 length, UTF-8, int32 count, int32 partitions; int32 generation
     cooperative-sticky  int32 generation
 
 Old members of `sticky` write no generation. There is no version number: the bytes left after the partitions decide.
-Nothing here is worth an error, because the data comes from other members and losing it costs stickiness alone: what
-cannot be read counts as no partitions of no generation, and trailing bytes are ignored.
+Bytes that cannot be read are not an error: they come from other members, and without them the plan is only less sticky.
+They count as no partitions of no generation, and trailing bytes are ignored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class StickyUserData:
 
 
 def encode_sticky(data: StickyUserData) -> bytes:
-    """The user data of `sticky`; topics in the order in which they appear."""
+    """Return the user data of `sticky`; topics in the order in which they appear."""
     by_topic: dict[str, list[int]] = {}
     for partition in data.partitions:
         by_topic.setdefault(partition.topic, []).append(partition.partition)
@@ -69,7 +69,7 @@ def encode_sticky(data: StickyUserData) -> bytes:
 
 
 def decode_sticky(blob: bytes | memoryview | None) -> StickyUserData:
-    """Read what a member with `sticky` sent, with or without a generation."""
+    """Decode the user data of a member with `sticky`, with or without a generation."""
     blob = bytes(blob or b"")
     try:
         partitions, at = _read_partitions(blob)
@@ -80,19 +80,19 @@ def decode_sticky(blob: bytes | memoryview | None) -> StickyUserData:
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """The user data of `cooperative-sticky`."""
+    """Return the user data of `cooperative-sticky`."""
     return _INT32.pack(generation)
 
 
 def decode_cooperative(blob: bytes | memoryview | None) -> int:
-    """The generation that a member with `cooperative-sticky` was in last, −1 where it cannot be read."""
+    """Return the last generation of a member with `cooperative-sticky`, −1 if it cannot be read."""
     blob = bytes(blob or b"")
     generation: int = _INT32.unpack_from(blob)[0] if len(blob) >= _INT32_BYTES else NO_GENERATION
     return generation
 
 
 def _read_partitions(blob: bytes) -> tuple[Iterable[TopicPartition], int]:
-    """The partitions and where they end. Raises struct.error where bytes are missing."""
+    """Return the partitions and the position after them. Raises struct.error if bytes are missing."""
     (topics,), at = _INT32.unpack_from(blob), _INT32_BYTES
     found: list[TopicPartition] = []
     for _ in range(_checked(topics, len(blob))):
@@ -112,7 +112,7 @@ def _text(blob: bytes, at: int, length: int) -> tuple[str, int]:
 
 
 def _checked(count: int, most: int) -> int:
-    """A count that may be believed: every entry takes bytes."""
+    """Return a count that the bytes left can hold: every entry takes bytes."""
     if not 0 <= count <= most:
         raise struct.error("a count that cannot be")
     return count
@@ -131,11 +131,11 @@ class StickyAssignor(Assignor):
         self._had: StickyUserData | None = None
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
-        """The last assignment and its generation; nothing before the first one."""
+        """Return the last assignment and its generation; None before the first one."""
         return None if self._had is None else encode_sticky(self._had)
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-        """Remember it for the next rebalance."""
+        """Keep the assignment for the next rebalance."""
         self._had = StickyUserData(assignment.partitions, metadata.generation_id)
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
@@ -155,24 +155,24 @@ class CooperativeStickyAssignor(Assignor):
         self._generation = NO_GENERATION
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
-        """The generation of the last assignment; the partitions are in the subscription itself."""
+        """Return the generation of the last assignment; the partitions are in the subscription."""
         return encode_cooperative(self._generation)
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-        """Remember the generation for the next rebalance."""
+        """Keep the generation for the next rebalance."""
         self._generation = metadata.generation_id
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
-        """Assign by what the members own, and hold back what another member still has."""
+        """Assign so that members keep what they own, and leave out what another member still owns."""
         claims = {each.member_id: _owned(each.subscription) for each in members}
         shares, had = share_out(topics, members, claims)
         return as_assignments(_without_transfers(shares, had, claims))
 
 
 def share_out(topics: Topics, members: Sequence[Member], claims: Mapping[str, Claim]) -> tuple[Shares, Had]:
-    """The partitions of every member, and which ones each may go on with at once because it has them.
+    """Return the partitions of every member, and those that each owns already.
 
-    Where members contradict each other and want different topics, a member goes on with whatever it claims, as in Java.
+    If members contradict each other and subscribe to different topics, a member owns whatever it claims, as in Java.
     """
     wanted = dict.fromkeys(topic for member in members for topic in member.subscription.topics)
     known = {topic: topics[topic] for topic in sorted(wanted, key=utf16_key) if topics.get(topic)}

@@ -1,21 +1,16 @@
-"""Whether what an assignor gives back can be given to a group.
+"""Checks of plans and assignments. Each error names the first mistake.
 
-An assignor of a user's own may err, and a group that went by its plan would read partitions twice or not at all; so
-the leader refuses the plan, and says which part of it is wrong.
+    make_plan, validate_plan            the leader refuses an invalid plan of a custom assignor: with it the group would
+                                        read partitions twice or not at all. A topic to which no member is subscribed is
+                                        allowed: a pattern may match it
+    validate_cooperative_assignment     a partition that moves is left out until its owner has revoked it, and assigned
+                                        when the group has joined again (KIP-429). Otherwise both members would read it
+                                        until the owner has learnt the plan
+    assignment_problem                  a member refuses an assignment with impossible topics or partitions. Partitions
+                                        that metadata does not have yet are accepted, since topics may have grown: as
+                                        many as are known, and MOST_NEW more
 
-A topic to which the member, or every member, is not subscribed is allowed: the member, which may know it by a pattern,
-decides.
-
-The rule of cooperative plans: what one member has, no other gets before the first has given it up.
-
-A member that loses a partition by a plan still reads it when the other learns the same plan, so both would have it. The
-partition must be left out, and be given to the other when the group has joined again. See KIP-429.
-
-Whether an assignment can be: a group's leader or coordinator may name any topic and any number of partitions.
-
-Metadata says which partitions there are. Whoever assigned them may know more, because topics were made or have grown
-since, so partitions that are not known yet are taken over, up to as many as are known and MOST_NEW more. Beyond that
-the assignment is refused: each partition takes memory and time, and one message has room for millions.
+A partition takes memory and time, and one message can name millions of them.
 """
 
 from __future__ import annotations
@@ -46,7 +41,7 @@ def make_plan(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> 
 
 
 def validate_plan(name: str, plan: Any, topics: Topics, members: Sequence[Member]) -> dict[str, Assignment]:
-    """The plan of the assignor `name`, an empty assignment for members that it leaves out.
+    """Return the plan of the assignor `name`, with an empty assignment for members that it leaves out.
 
     Raises UsageError for a plan that is not a mapping of member ids to Assignment, that names members or partitions
     that do not exist, or that assigns a partition twice.
@@ -62,7 +57,7 @@ def validate_plan(name: str, plan: Any, topics: Topics, members: Sequence[Member
 
 
 def _check(plan: Any, topics: Topics, members: Sequence[Member]) -> None:
-    """Raises ValueError with the first mistake."""
+    """Raise ValueError with the first mistake."""
     if not isinstance(plan, Mapping):
         raise ValueError(f"it is {type(plan).__name__}, not a mapping from member ids to Assignment")
     known = {member.member_id for member in members}
@@ -129,7 +124,7 @@ MAX_UNKNOWN_PARTITIONS: Final = 1_000
 
 
 def partitions_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of each topic, in ascending order, each once."""
+    """Return the partition numbers of each topic, in ascending order, each once."""
     topics: dict[str, set[int]] = {}
     for tp in partitions:
         topics.setdefault(tp.topic, set()).add(tp.partition)
@@ -137,7 +132,7 @@ def partitions_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[
 
 
 def assignment_problem(assigned: Mapping[str, Sequence[int]], metadata: MetadataCache) -> str | None:
-    """What cannot be about these topics and ascending numbers; None for nothing."""
+    """Return what is impossible about these topics and ascending numbers, None if nothing is."""
     known = new = 0
     for topic, numbers in assigned.items():
         if not is_legal_topic(topic) or (numbers and numbers[0] < 0):
@@ -151,7 +146,7 @@ def assignment_problem(assigned: Mapping[str, Sequence[int]], metadata: Metadata
 
 
 def invalid_assignment(group_id: str, why: str) -> ProtocolDecodeError:
-    """The error for an assignment that is refused."""
+    """Return the error for an assignment that is refused."""
     return ProtocolDecodeError(
         f"The assignment of group {group_id} is refused: {why}. The member that leads the group, or its coordinator, "
         "is damaged or hostile. Look at the group's members with: kclient lag GROUP",
