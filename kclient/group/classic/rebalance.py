@@ -169,8 +169,8 @@ class JoinGroup:
             chosen = f"{response.protocol_type or PROTOCOL_TYPE}/{response.protocol_name}"
             raise self._error(codes.INCONSISTENT_GROUP_PROTOCOL, f"the group chose the protocol {chosen}")
         generation = Generation(response.generation_id, response.member_id, response.protocol_name)
+        # Heartbeats from now on, not after SyncGroup: the session runs while the group waits for its leader.
         self._status.generation = generation
-        # Now, not after SyncGroup: the session runs while the group waits for its leader.
         self._heartbeats.enable()
         self._status.advance(MembershipEvent.JOINED)
         return JoinedGeneration(
@@ -336,8 +336,8 @@ class RebalanceLoop:
 
     async def _prepare(self) -> None:
         """Run on_join_prepare once per rebalance, and again if the membership ended meanwhile."""
+        # Reset before the await: a membership that ends during the callbacks sets it again.
         while self._status.prepare_due:
-            # Before the await: a membership that ends during the callbacks sets it again.
             self._status.prepare_due = False
             self._log("preparing to join")
             await self._handler.on_join_prepare(self._status.generation.lost, cooperative=self._cooperative)
