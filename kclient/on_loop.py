@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from kclient.bridge import call_user
 from kclient.consumer import AsyncConsumer
-from kclient.consumer.arguments import checked_max_records
 from kclient.consumer.async_consumer import CLOSE_SECONDS
 from kclient.consumer.listener import RebalanceListener
 
@@ -86,16 +85,11 @@ class OnLoop(AsyncConsumer):
         self.delivered.received = False
         return records
 
-    def hand_out_ahead(
-        self, max_records: int | None = None, *, one_by_one: bool = False
-    ) -> Records[Any, Any] | None:
-        """On the user's thread: return records that the loop has read ahead, None if a call on the loop is needed."""
+    def hand_out_ahead(self) -> bool:
+        """On the user's thread: hand out records that the loop has read ahead. False: a call on the loop is needed."""
         if self.closed or self._loop is None or not self.in_its_process:
-            return None
-        if max_records is None:
-            max_records = self._core.config.max_poll_records
-        count, now = checked_max_records(max_records), self._loop.time()
-        return self._core.read_ahead.hand_out(count, now, one_by_one=one_by_one)
+            return False
+        return self._core.read_ahead.hand_out(self._loop.time())
 
     def wakeup(self) -> None:
         self._core.read_ahead.end_validity()

@@ -155,9 +155,7 @@ class Consumer:
         LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
         """
         checked_timeout(timeout)
-        records = self._handed_out(max_records)
-        if records is None:
-            records = self._run(lambda: self._inner.poll(timeout, max_records))
+        records: Records[Any, Any] = self._run(lambda: self._inner.poll(timeout, max_records))
         self._processing.taken()
         delivered = self._inner.delivered
         delivered.received = True  # no signal handler runs between here and the caller's next line
@@ -175,7 +173,7 @@ class Consumer:
             yield from delivered
             if delivered is not self._inner.delivered or self._inner.closed:
                 continue
-            if self._handed_out(one_by_one=True) is None:
+            if not self._hand_out_ahead():
                 self._run(self._inner.refill)
 
     def arrow_batches(
@@ -454,18 +452,16 @@ class Consumer:
                 self._inside.clear()
                 self._leave_if_closed()
 
-    def _handed_out(
-        self, max_records: int | None = None, *, one_by_one: bool = False
-    ) -> Records[Any, Any] | None:
-        """Return records that an earlier poll has read ahead, without a change of threads. None: call the loop.
+    def _hand_out_ahead(self) -> bool:
+        """Hand out records that an earlier poll has read ahead, without a change of threads. False: call the loop.
 
-        In another thread, in a listener, after a fork: None too, so that the call on the loop refuses it.
+        In another thread, in a listener, after a fork: False too, so that the call on the loop refuses it.
         """
         caller = threading.current_thread()
         if self._depth or self._inside.setdefault("thread", caller) is not caller:
-            return None
+            return False
         try:
-            return self._inner.hand_out_ahead(max_records, one_by_one=one_by_one)
+            return self._inner.hand_out_ahead()
         finally:
             self._inside.clear()
 

@@ -256,9 +256,7 @@ class AsyncConsumer:
         self, timeout: float, max_records: int | None, caller: asyncio.Task[object] | None
     ) -> Records[Any, Any]:
         core = self._open()
-        records = await self._core.polls.poll(
-            checked_timeout(timeout), _count(max_records, core), ahead=self._reads_ahead
-        )
+        records = await self._core.polls.poll(checked_timeout(timeout), _count(max_records, core))
         if records.chunks:
             self._processing.taken(caller)
         return records

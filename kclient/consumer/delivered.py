@@ -19,11 +19,12 @@ return_undelivered(1) returns offset 10 of partition 1, to which the consumer th
 
 A plain poll hands out all records at once: consumed() is 13 and 12, committable() 10 and 10 until the next poll.
 
-A sync consumer reads ahead: one visit of its loop delivers the records of several polls, because a change of threads
-costs more than decoding 500 records. `ahead` holds them, one Records for each poll. The positions are after all of
-them; consumed(), committable() and the two return_… functions count them as not handed out. `following()` makes the
-next of them the delivered records. The user's thread calls it between two calls on the loop: it changes nothing but
-returns a new object, so that an interrupt, or a look from the loop, finds either the old or the new delivery.
+Iteration over a sync consumer reads ahead: one visit of its loop delivers the records of several polls, because a
+change of threads costs more than decoding 500 records. `ahead` holds them, one Records for each poll. The positions are
+after all of them; consumed(), committable() and the two return_… functions count them as not handed out. `following()`
+makes the next of them the delivered records. The user's thread calls it between two calls on the loop: it changes
+nothing but returns a new object, so that an interrupt, or a look from the loop, finds either the old or the new
+delivery.
 
 close() commits the delivered records only if the application has processed them: `kclient.consumer.processing`.
 
@@ -76,13 +77,9 @@ class DeliveredRecords:
         )
         self._iterator: Iterator[Record[Any, Any]] | None = None
 
-    def following(self, max_records: int, *, one_by_one: bool) -> DeliveredRecords:
-        """Return what is delivered after these: of the records read ahead as many as fit, but at least one Records."""
-        count, fits = len(self.ahead[0]), 1
-        while fits < len(self.ahead) and count + len(self.ahead[fits]) <= max_records:
-            count, fits = count + len(self.ahead[fits]), fits + 1
-        records = self.ahead[0] if fits == 1 else Records(_chunks(self.ahead[:fits]))
-        return DeliveredRecords(records, one_by_one=one_by_one, ahead=self.ahead[fits:])
+    def following(self) -> DeliveredRecords:
+        """Return what iteration hands out after these: the first of the records read ahead."""
+        return DeliveredRecords(self.ahead[0], one_by_one=True, ahead=self.ahead[1:])
 
     @property
     def all_handed_out(self) -> bool:

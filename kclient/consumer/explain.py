@@ -109,9 +109,7 @@ def _not_returned(
     if state.pending_callback:
         return "assigned just now: the listener's on_partitions_assigned has not returned"
     if state.position is not None and consumed is not None and consumed.offset < state.position.offset:
-        if core.assigned.delivered.one_by_one:
-            return f"ready: offset {consumed.offset} is next in the loop over this consumer"
-        return f"ready: offset {consumed.offset} was read ahead for the next poll()"
+        return f"ready: offset {consumed.offset} is next in the loop over this consumer"
     return None
 
 

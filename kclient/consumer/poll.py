@@ -91,7 +91,7 @@ class Poll:
     ) -> Records[Any, Any]:
         """Return records, or none after `timeout` seconds or if only positions moved. With `ahead`, read ahead."""
         with self._inside_poll():
-            self._begin(max_records, keeps_ahead=ahead)
+            self._begin(keeps_ahead=ahead)
             return await self._poll(
                 timeout, lambda: self._next_records(max_records, one_by_one=one_by_one, ahead=ahead)
             )
@@ -99,7 +99,7 @@ class Poll:
     async def gather(self, timeout: float, max_records: int, max_bytes: int) -> Records[Any, Any]:
         """Return records of several polls: `max_records`, or about `max_bytes`, or what is there after `timeout` s."""
         with self._inside_poll():
-            self._begin(max_records, keeps_ahead=True)
+            self._begin(keeps_ahead=True)
             records = await self._poll(timeout, lambda: self._collector.next_batch(max_records, max_bytes))
             return records if records.chunks else await self._collector.hand_out_gathered()
 
@@ -142,7 +142,7 @@ class Poll:
         self, max_records: int, *, one_by_one: bool, ahead: bool
     ) -> Records[Any, Any] | None:
         if self._assigned.delivered.ahead:
-            return self._read_ahead.hand_out_first(max_records, one_by_one=one_by_one)
+            return self._read_ahead.hand_out_first()
         records = await self._collector.collect(max_records)
         if records is None:
             return None
@@ -151,16 +151,15 @@ class Poll:
             self._read_ahead.read(max_records)
         return records
 
-    def _begin(self, max_records: int, *, keeps_ahead: bool) -> None:
+    def _begin(self, *, keeps_ahead: bool) -> None:
         """Make the last records committable, and move positions back to records that iteration has not handed out.
 
-        Records read ahead stay, unless iteration stopped before them or a poll wants fewer.
+        Records read ahead stay for iteration that has handed out all before them.
         """
         if self._subscription.kind is SubscriptionKind.NONE:
             raise UsageError("poll() has nothing to read. Call subscribe() or assign() first.")
         last = self._assigned.delivered
-        fits = all(len(records) <= max_records for records in last.ahead)
-        if not (keeps_ahead and last.all_handed_out and fits):
+        if not (keeps_ahead and last.all_handed_out):
             self._assigned.return_undelivered()
         self._assigned.delivered = nothing_delivered(last.ahead)
 

@@ -1,9 +1,9 @@
-"""Records of the next polls, delivered together with those of one poll.
+"""Records of the next polls of `for record in consumer`, delivered together with those of one poll.
 
 A sync consumer polls from another thread, and the change of threads costs more than decoding 500 records. So one poll
-on the loop decodes the records of several (`read`), for READ_AHEAD_SECONDS at most, without an await. The next polls
-hand them out on the user's thread (`hand_out`), which skips the steps before the records (`poll.py`, 1 to 8) as long
-as nothing is due for them:
+for iteration decodes the records of several on the loop (`read`), for READ_AHEAD_SECONDS at most, without an await.
+The next ones are handed out on the user's thread (`hand_out`), which skips the steps before the records (`poll.py`,
+1 to 8) as long as nothing is due for them:
 
     no change          every background task that has work or an error for a poll notifies `changed`; buffered data do
                        so too, and are not counted here
@@ -13,7 +13,8 @@ as nothing is due for them:
 
 Only the thread that is inside the consumer hands out, and what is on the loop returns or drops these records only in a
 call of that thread, so they need no lock. There is no reading ahead with deserializers or interceptors, which run once
-for each poll, and none past an error.
+for each poll, and none past an error. A call of poll() does not read ahead: what it does not return stays in the
+buffer, so that a partition can be paused after each poll without being fetched again.
 """
 
 from __future__ import annotations
@@ -94,10 +95,10 @@ class ReadAhead:
         records = self._delivery.finish(task)
         return records if len(records) else None
 
-    def hand_out_first(self, max_records: int, *, one_by_one: bool) -> Records[Any, Any]:
+    def hand_out_first(self) -> Records[Any, Any]:
         """Hand out the first of the records, after the steps of a poll."""
         assigned = self._assigned
-        assigned.delivered = assigned.delivered.following(max_records, one_by_one=one_by_one)
+        assigned.delivered = assigned.delivered.following()
         self._begin_validity()
         return assigned.delivered.records
 
@@ -111,24 +112,19 @@ class ReadAhead:
         """Have the next poll run the steps. Any thread may call this."""
         self._valid_until = 0.0
 
-    def hand_out(self, max_records: int, now: float, *, one_by_one: bool) -> Records[Any, Any] | None:
-        """Hand out records without the steps of a poll. Return None if there are none, or if a step may be due.
+    def hand_out(self, now: float) -> bool:
+        """Hand out records without the steps of a poll. Return False if there are none, or if a step may be due.
 
-        Called on the user's thread, which must be inside the consumer, with the loop's time. The records of a poll
-        count as not received yet; iteration hands its records out one by one.
+        Called on the user's thread, which must be inside the consumer, with the loop's time.
         """
         last = self._assigned.delivered
         if not last.ahead or not last.received or not last.all_handed_out:
-            return None
+            return False
         if self._changes() != self._changes_seen or now >= self._valid_until:
-            return None
-        if len(last.ahead[0]) > max_records:
-            return None
+            return False
         self._metrics.polled(now)
-        following = last.following(max_records, one_by_one=one_by_one)
-        following.received = one_by_one
-        self._assigned.delivered = following  # one store: an interrupt comes before or after it
-        return following.records
+        self._assigned.delivered = last.following()  # one store: an interrupt comes before or after it
+        return True
 
     def _begin_validity(self) -> None:
         now = self._runtime.now()

@@ -1,4 +1,4 @@
-"""Polls of a Consumer that hand out records which an earlier poll has read ahead, without a change of threads."""
+"""Iteration over a Consumer hands out records which an earlier poll has read ahead, without a change of threads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,6 @@ from kclient import Consumer, TopicPartition
 from kclient.bridge import LoopThread
 from kclient.consumer import read_ahead
 from kclient.errors import ConcurrentUseError, UsageError, WakeupError
-from tests.consumer.interrupts import raise_at_random
 from tests.consumer.mini_broker import FAST, MiniBroker, in_a_thread
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -73,97 +73,103 @@ def counted_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
 
 
 def assigned(broker: MiniBroker, **settings: Any) -> Consumer:
-    """A consumer whose first poll has returned ten records and read the others ahead."""
-    c = consumer(broker, group_id="g", enable_auto_commit=False, **settings)
+    """A consumer whose loop has handed out ten records, and whose poll for them has read the others ahead."""
+    c = consumer(broker, group_id="g", enable_auto_commit=False, max_poll_records=10, **settings)
     c.assign([A0])
-    offsets: list[int] = []
-    while not offsets:
-        offsets = offsets_of(c.poll(5, max_records=10))
-    assert offsets == list(range(10))
+    assert take(c, 10) == list(range(10))
     return c
+
+
+def take(c: Consumer, count: int) -> list[int]:
+    """The offsets of the next records of the loop over the consumer."""
+    return [record.offset for record in islice(c, count)]
 
 
 def offsets_of(records: Any) -> list[int]:
     return [record.offset for record in records]
 
 
-def test_polls_of_records_read_ahead_stay_on_their_thread(
+def test_iteration_over_records_read_ahead_stays_on_its_thread(
     full: MiniBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with assigned(full) as c, counted_calls(monkeypatch) as calls:
-        seen = [offset for _ in range(99) for offset in offsets_of(c.poll(5, max_records=10))]
-        assert calls == []
+    with assigned(full) as c:
+        records = iter(c)
+        with counted_calls(monkeypatch) as calls:
+            seen = [next(records).offset for _ in range(10, RECORDS)]
+            assert calls == []
     assert seen == list(range(10, RECORDS))
 
 
-def test_iteration_reads_ahead_too(full: MiniBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    with consumer(full, "a", max_poll_records=10) as c, counted_calls(monkeypatch) as calls:
-        records = iter(c)
-        seen = [next(records).offset for _ in range(RECORDS)]
-    assert seen == list(range(RECORDS))
-    assert len(calls) < RECORDS / 10 / 2
-
-
-def test_a_poll_for_more_records_gets_what_fits(full: MiniBroker) -> None:
+def test_a_poll_begins_at_the_first_record_that_the_loop_has_not_handed_out(full: MiniBroker) -> None:
     with assigned(full) as c:
-        assert offsets_of(c.poll(5, max_records=35)) == list(range(10, 40))
-        assert offsets_of(c.poll(5, max_records=10)) == list(range(40, 50))
+        assert offsets_of(c.poll(5, max_records=35)) == list(range(10, 45))
+        assert take(c, 3) == [45, 46, 47]
+        assert offsets_of(c.poll(5, max_records=3)) == [48, 49, 50]
 
 
-def test_a_poll_for_fewer_records_gets_no_more(full: MiniBroker) -> None:
-    with assigned(full) as c:
-        seen: list[int] = []
-        while len(seen) < 21:
-            records = c.poll(5, max_records=7)
-            assert len(records) <= 7
-            seen += offsets_of(records)
-        assert seen == list(range(10, 31))
+def test_poll_reads_nothing_ahead(full: MiniBroker) -> None:
+    """What it does not return stays in the buffer: a pause does not fetch it again."""
+    with consumer(full, enable_auto_commit=False) as c:
+        c.assign([A0])
+        assert offsets_of(c.poll(5, max_records=10)) == list(range(10))
+        c.pause([A0])
+        assert len(c.poll(0.05)) == 0
+        c.resume([A0])
+        assert offsets_of(c.poll(5, max_records=990)) == list(range(10, RECORDS))
+        starts = [
+            partition.fetch_offset for request in full.of("FetchRequest") for partition in partitions(request)
+        ]
+        assert sorted(set(starts)) == [0, RECORDS]
 
 
-def test_positions_and_commits_are_after_what_was_returned(full: MiniBroker) -> None:
+def partitions(request: Any) -> list[Any]:
+    return [partition for topic in request.topics for partition in topic.partitions]
+
+
+def test_positions_and_commits_are_after_what_was_handed_out(full: MiniBroker) -> None:
     with assigned(full) as c:
         for end in (20, 30, 40):
-            c.poll(5, max_records=10)
+            take(c, 10)
             assert c.position(A0) == end
             c.commit()
             assert full.committed[A0].offset == end
-        c.poll(5, max_records=10)
+        take(c, 10)
         assert c.current_lag(A0) in (None, RECORDS - 50)
-        assert str(c.explain(ask=False)).count("ready: offset 50 was read ahead for the next poll()") == 1
+        assert "ready: offset 50 is next in the loop over this consumer" in str(c.explain(ask=False))
 
 
-def test_an_automatic_commit_covers_what_the_next_poll_shows_to_be_processed(full: MiniBroker) -> None:
+def test_an_automatic_commit_covers_what_the_loop_has_asked_beyond(full: MiniBroker) -> None:
     with consumer(full, "a", max_poll_records=10, auto_commit_interval_ms=1) as c:
-        polled = 0
-        while polled < 300:
-            polled += len(c.poll(5))
-            assert not full.committed or full.committed[A0].offset <= polled
-        until(lambda: bool(c.poll(0.1)) or full.committed[A0].offset >= polled)
+        for record in c:
+            assert not full.committed or full.committed[A0].offset <= record.offset
+            if record.offset == 300:
+                break
+        until(lambda: bool(take(c, 1)) and full.committed[A0].offset >= 300)
     assert full.committed[A0].offset <= RECORDS
 
 
 def test_seek_pause_and_assign_drop_what_was_read_ahead(full: MiniBroker) -> None:
     with assigned(full) as c:
         c.seek(A0, 500)
-        assert c.poll(5, max_records=10).next_offsets()[A0].offset == 510
+        assert take(c, 10) == list(range(500, 510))
         c.pause([A0])
-        assert len(c.poll(0.05, max_records=10)) == 0
+        assert len(c.poll(0.05)) == 0
         assert c.position(A0) == 510
         c.resume([A0])
-        assert offsets_of(c.poll(5, max_records=10)) == list(range(510, 520))
+        assert take(c, 10) == list(range(510, 520))
         c.seek_to_beginning([A0])
-        assert offsets_of(c.poll(5, max_records=10)) == list(range(10))
+        assert take(c, 10) == list(range(10))
         c.unsubscribe()
         with pytest.raises(UsageError):
             c.poll(0)
 
 
-def test_wakeup_ends_the_next_poll(full: MiniBroker) -> None:
+def test_wakeup_ends_the_wait_for_the_next_records(full: MiniBroker) -> None:
     with assigned(full) as c:
         c.wakeup()
         with pytest.raises(WakeupError):
-            c.poll(5, max_records=10)
-        assert offsets_of(c.poll(5, max_records=10)) == list(range(10, 20))
+            take(c, 1)
+        assert take(c, 10) == list(range(10, 20))
 
 
 def test_a_callback_runs_in_the_poll_after_its_commit(full: MiniBroker) -> None:
@@ -174,8 +180,7 @@ def test_a_callback_runs_in_the_poll_after_its_commit(full: MiniBroker) -> None:
         until(lambda: len(full.commits) > 0)
         seen = 10
         while not done:
-            records = c.poll(5, max_records=10)
-            seen += len(records)
+            seen += len(take(c, 10))
             assert seen < RECORDS, "no poll has run the callback"
             time.sleep(0.005)
         assert done == [None]
@@ -183,11 +188,13 @@ def test_a_callback_runs_in_the_poll_after_its_commit(full: MiniBroker) -> None:
 
 def test_due_work_ends_the_validity(full: MiniBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "READ_AHEAD_VALID", 0.01)
-    with assigned(full) as c, counted_calls(monkeypatch) as calls:
-        time.sleep(0.02)
-        assert offsets_of(c.poll(5, max_records=10)) == list(range(10, 20))
-        assert len(calls) == 1  # and it drops nothing that was read ahead
-        assert len(full.of("FetchRequest")) <= 3
+    with assigned(full) as c:
+        records = iter(c)
+        with counted_calls(monkeypatch) as calls:
+            time.sleep(0.02)
+            assert [next(records).offset for _ in range(10)] == list(range(10, 20))
+            assert len(calls) == 1  # and it drops nothing that was read ahead
+            assert len(full.of("FetchRequest")) <= 3
 
 
 def same(topic: str, headers: object, data: bytes) -> bytes:
@@ -205,9 +212,11 @@ def same(topic: str, headers: object, data: bytes) -> bytes:
 def test_user_code_runs_in_the_poll_of_its_records(
     full: MiniBroker, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with assigned(full, **settings) as c, counted_calls(monkeypatch) as calls:
-        assert len(c.poll(5, max_records=10)) == 10
-        assert len(calls) == 1
+    with assigned(full, **settings) as c:
+        records = iter(c)
+        with counted_calls(monkeypatch) as calls:
+            assert [next(records).offset for _ in range(10)] == list(range(10, 20))
+            assert len(calls) == 1
 
 
 def test_another_thread_is_refused_as_before(full: MiniBroker) -> None:
@@ -226,36 +235,7 @@ def test_another_thread_is_refused_as_before(full: MiniBroker) -> None:
         thread.join(10)
         c._inside.clear()
         assert refused == [threading.main_thread().name]
-        assert offsets_of(c.poll(5, max_records=10)) == list(range(10, 20))
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one may hit a destructor
-def test_interrupts_at_any_moment_of_polls_lose_nothing(full: MiniBroker) -> None:
-    seen: list[int] = []
-    with consumer(full, "a", max_poll_records=3) as c, raise_at_random(KeyboardInterrupt, 0.01) as interrupts:
-        while not seen or seen[-1] != RECORDS - 1:
-            with suppress(KeyboardInterrupt):
-                interrupts.armed = interrupts.count < 200  # each interrupt takes another Fetch
-                batch = c.poll(5)
-                interrupts.armed = False
-                seen += offsets_of(batch)
-            interrupts.armed = False
-    assert sorted(dict.fromkeys(seen)) == list(range(RECORDS))
-
-
-def test_an_interrupt_before_the_records_arrive_delivers_them_again(
-    full: MiniBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with assigned(full) as c:
-        with monkeypatch.context() as patch:
-            patch.setattr(c._processing, "taken", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                c.poll(5, max_records=10)
-        assert c.position(A0) == 10
-        assert offsets_of(c.poll(5, max_records=10)) == list(range(10, 20))
+        assert take(c, 10) == list(range(10, 20))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -290,7 +270,7 @@ def wake_up(c: Consumer, over: threading.Event, choice: random.Random) -> None:
 def step(c: Consumer, choice: random.Random, next_offsets: dict[TopicPartition, int]) -> None:
     """One call, and what it has to give: records follow each other, positions are after those returned."""
     tp = choice.choice([A0, A1])
-    match choice.choice(["poll"] * 12 + ["seek", "pause", "commit", "position", "metrics", "loop"]):
+    match choice.choice(["loop"] * 12 + ["seek", "pause", "commit", "position", "metrics", "poll"]):
         case "poll":
             for record in c.poll(0.05, max_records=choice.choice([3, 7, 20])):
                 expect(record, next_offsets)
