@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import kclient.consumer.core  # noqa: F401 – its import belongs to the first consumer, not to the data that it reads
 from kclient import AsyncConsumer, TopicPartition
 from kclient.errors import CorruptDataError, TooManyHeadersError
 from kclient.records.reader import PartitionReader

@@ -351,7 +351,7 @@ def test_an_end_without_close_notify_fails_what_is_in_flight_at_once(tmp_path: P
             raw = peer.connections[0].get_extra_info("socket")
             with socket.socket(fileno=os.dup(raw.fileno())) as bare:
                 bare.shutdown(socket.SHUT_WR)
-            with pytest.raises(PortClosedError, match="waiting for the answer to Heartbeat"):
+            with pytest.raises(PortClosedError, match="waiting for the response to Heartbeat"):
                 async with asyncio.timeout(2):
                     await beat
 
