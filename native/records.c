@@ -36,9 +36,19 @@ typedef struct {
     Last timestamp, key_size, value_size;
 } RecordIterator;
 
+static PyObject *
+new_reference(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+
 /* Where the items of a tuple begin. PyTuple_SetItem would do, but its eleven calls are a fifth of a record's time, and
  * the limited API has nothing shorter. find_items() makes sure that it is so. */
 static Py_ssize_t items_offset;
+
+/* Since Python 3.14 a tuple keeps its hash between its head and its items: -1 until it is asked for. */
+static int keeps_hash;
 
 static inline PyObject **
 items_of(PyObject *tuple)
@@ -46,31 +56,58 @@ items_of(PyObject *tuple)
     return (PyObject **)(void *)((char *)tuple + items_offset);
 }
 
-/* The items follow the fixed part of a tuple. Return -1 with ImportError should a version of Python do otherwise: then
- * the package goes without this extension. */
+static inline Py_hash_t *
+hash_of(PyObject *tuple)
+{
+    return (Py_hash_t *)(void *)((char *)tuple + sizeof(PyVarObject));
+}
+
+/* Make a tuple whose items the caller sets with items_of(). */
+static PyObject *
+new_tuple(PyTypeObject *type, Py_ssize_t size)
+{
+    PyObject *tuple = PyType_GenericAlloc(type, size);
+    if (tuple != NULL && keeps_hash)
+        *hash_of(tuple) = -1;
+    return tuple;
+}
+
+/* Return whether a tuple that is made here equals the ordinary tuple `pair`, and hashes like it. */
+static int
+makes_tuples_like(PyObject *pair)
+{
+    PyObject *made = new_tuple(&PyTuple_Type, 2);
+    if (made == NULL)
+        return 0;
+    items_of(made)[0] = new_reference(PyTuple_GetItem(pair, 0));
+    items_of(made)[1] = new_reference(PyTuple_GetItem(pair, 1));
+    int same = PyObject_RichCompareBool(made, pair, Py_EQ) == 1 && PyObject_Hash(made) == PyObject_Hash(pair);
+    Py_DECREF(made);
+    return same;
+}
+
+/* Look where a tuple has its items. Return -1 with ImportError if a version of Python has another form of tuples than
+ * those known here: then the package goes without this extension. */
 static int
 find_items(void)
 {
+    int found = 0;
     PyObject *size = PyObject_GetAttrString((PyObject *)&PyTuple_Type, "__basicsize__");
-    if (size == NULL)
-        return -1;
-    items_offset = PyLong_AsSsize_t(size);
-    PyObject *pair = PyTuple_Pack(2, size, Py_None);
-    Py_DECREF(size);
-    if (pair == NULL)
-        return -1;
-    int found = items_offset > 0 && items_of(pair)[0] == PyTuple_GetItem(pair, 0) && items_of(pair)[1] == Py_None;
-    Py_DECREF(pair);
-    if (!found)
+    PyObject *pair = size == NULL ? NULL : PyTuple_Pack(2, size, Py_None);
+    if (pair != NULL) {
+        items_offset = PyLong_AsSsize_t(size);
+        Py_ssize_t between = items_offset - (Py_ssize_t)sizeof(PyVarObject);
+        keeps_hash = between == (Py_ssize_t)sizeof(Py_hash_t);
+        found = (between == 0 || (keeps_hash && *hash_of(pair) == -1)) && items_of(pair)[0] == size
+                && items_of(pair)[1] == Py_None && makes_tuples_like(pair);
+    }
+    Py_XDECREF(pair);
+    Py_XDECREF(size);
+    if (!found) {
+        PyErr_Clear();
         PyErr_SetString(PyExc_ImportError, "this version of Python has its tuples in another form");
+    }
     return found ? 0 : -1;
-}
-
-static PyObject *
-new_reference(PyObject *object)
-{
-    Py_INCREF(object);
-    return object;
 }
 
 static PyObject *
@@ -177,9 +214,10 @@ next_record(PyObject *iterator)
     Py_ssize_t size = PyBytes_Size(self->data);
     int32_t key_size = INT32_AT(KEY_SIZES), value_size = INT32_AT(VALUE_SIZES), header_start = INT32_AT(HEADER_STARTS);
 
-    PyObject *record = PyType_GenericAlloc(self->record_type, FIELDS);
+    PyObject *record = new_tuple(self->record_type, FIELDS);
     if (record == NULL)
         return NULL;
+    PyObject_GC_UnTrack(record); /* a collection during the next lines must not see the items that are missing yet */
     PyObject **item = items_of(record);
     item[TOPIC] = new_reference(self->constant[TOPIC]);
     item[PARTITION] = new_reference(self->constant[PARTITION]);
@@ -196,10 +234,10 @@ next_record(PyObject *iterator)
         Py_DECREF(record);
         return NULL;
     }
-    /* Bytes, numbers and text refer to nothing, so the record cannot be part of a cycle. With many records alive the
+    /* Only what a deserializer made can refer to the record: bytes, numbers and text refer to nothing. With many records alive the
      * garbage collector would take longer to visit them than they took to make. */
-    if (self->keys == NULL && self->values == NULL)
-        PyObject_GC_UnTrack(record);
+    if (self->keys != NULL || self->values != NULL)
+        PyObject_GC_Track(record);
     self->index = index + 1;
     return record;
 }

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from typing import Final, Literal, Protocol
 
 import attrs
@@ -113,6 +114,10 @@ def _in_use() -> tuple[Decoder, DecoderChoice]:
     if wanted == "python":
         return PYTHON_DECODER, DecoderChoice("python", f"{VARIABLE} is python")
     try:
+        if (
+            "free-threading" in sys.version
+        ):  # loading what was built for the other builds would end the process
+            raise ImportError("free-threaded Python has other objects")
         from kclient.records.decoder_native import NativeDecoder
     except ModuleNotFoundError:
         missing = "the native decoder is not built for this Python on this platform"

@@ -255,6 +255,8 @@ def test_record_objects_are_named_tuples_that_own_their_bytes(
         for at, one in enumerate(written)
     ]
     assert {type(record) for record in records} == {Record}
+    if made is None:
+        assert [hash(record) for record in records] == [hash(tuple(record)) for record in records]
     assert pickle.loads(pickle.dumps(records)) == copy.deepcopy(records) == records
     assert [record._replace(offset=1).offset for record in records] == [1, 1, 1]
 
