@@ -2,8 +2,8 @@
 
 Heartbeats, fetching and group membership run on a loop thread that all consumers of the process share; slow user code
 never blocks them. Listeners, commit callbacks and deserializers run on the calling thread, and may call the consumer
-again; without deserializers, records are decoded on the loop, ahead of the polls that return them. Only one thread at
-a time may use a consumer; `wakeup` may be called from any thread.
+again; without deserializers, records are decoded on the loop, and iteration reads ahead (`consumer/read_ahead.py`).
+Only one thread at a time may use a consumer; `wakeup` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Consumer:
         `batch` is a pyarrow.RecordBatch with the columns of `Records.to_arrow`, without rows if none came in time;
         `offsets` is what to commit after it. The rows of a partition follow each other. They are gathered over as many
         polls as it takes, and count as returned when the batch is: position(), commit() and automatic commits know
-        nothing of rows that wait for more. Do not poll in between. Raise what `poll` and `to_arrow` raise; the rows are
+        nothing of rows that wait for more. Raise what `poll` and `to_arrow` raise; the rows are
         then returned again.
         """
         from kclient.records.arrow_batch import check_batches

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from kclient.consumer.delivered import DeliveredRecords, nothing_delivered
 from kclient.consumer.metrics import ConsumerMetrics
 from kclient.fetch.buffer import FetchBuffer
+from kclient.positions.state import UNKNOWN_LEADER
 from kclient.positions.table import Positions
 from kclient.positions.updater import PositionUpdater
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -85,11 +86,20 @@ class AssignedPartitions:
         """Return how many records of each partition were delivered and are not committable yet."""
         return self.delivered.count_from(self.committable())
 
+    def return_of_deleted_topics(self) -> None:
+        """Drop undelivered records of topics that were deleted since; they cannot be fetched again."""
+        gone = [tp for tp, state in self.positions.items() if state.delivered_topic_is_gone]
+        if gone:
+            self.return_undelivered(gone)
+
     def _rewind(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for tp, offset in offsets.items():
             state = self.positions.find(tp)
-            if state is None or state.position is None or state.delivered_topic_is_gone:
+            if state is None or state.delivered_topic_is_gone:
                 continue
             # Only back: the application may have seeked to an earlier offset since the poll.
-            if offset.offset < state.position.offset:
+            if state.position is not None and offset.offset < state.position.offset:
                 self.positions.seek(tp, offset, state.position.leader)
+            elif state.lost_offset is not None and offset.offset < state.lost_offset:
+                # The position after these records is not in the log any more; the records may be.
+                self.positions.seek(tp, offset, UNKNOWN_LEADER)

@@ -20,11 +20,11 @@ return_undelivered(1) returns offset 10 of partition 1, to which the consumer th
 A plain poll hands out all records at once: consumed() is 13 and 12, committable() 10 and 10 until the next poll.
 
 Iteration over a sync consumer reads ahead: one visit of its loop delivers the records of several polls, because a
-change of threads costs more than decoding 500 records. `ahead` holds them, one Records for each poll. The positions are
-after all of them; consumed(), committable() and the two return_… functions count them as not handed out. `following()`
-makes the next of them the delivered records. The user's thread calls it between two calls on the loop: it changes
-nothing but returns a new object, so that an interrupt, or a look from the loop, finds either the old or the new
-delivery.
+change of threads costs more than decoding 500 records. `ahead` holds them, one Records for each poll, and those that
+`arrow_batches` gathers for a batch. The positions are after all of them; consumed(), committable() and the two return_…
+functions count them as not handed out. `following()` makes the next of them the delivered records. The user's thread
+calls it between two calls on the loop: it changes nothing but returns a new object, so that an interrupt, or a look
+from the loop, finds either the old or the new delivery.
 
 close() commits the delivered records only if the application has processed them: `kclient.consumer.processing`.
 
@@ -79,7 +79,12 @@ class DeliveredRecords:
 
     def following(self) -> DeliveredRecords:
         """Return what iteration hands out after these: the first of the records read ahead."""
-        return DeliveredRecords(self.ahead[0], one_by_one=True, ahead=self.ahead[1:])
+        first, *rest = self.ahead or (Records(),)
+        return DeliveredRecords(first, one_by_one=True, ahead=tuple(rest))
+
+    def count_ahead(self) -> int:
+        """Return the number of records read ahead."""
+        return sum(map(len, self.ahead))
 
     @property
     def all_handed_out(self) -> bool:

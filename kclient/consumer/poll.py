@@ -18,8 +18,9 @@ The steps, in this order, repeated after every change until there are records or
 9  records                       buffered records are decoded in the caller's context, positions move, interceptors
                                  run. Nothing is raised between moving the positions and returning the records
 
-The polls of a sync consumer read ahead in step 9, and skip the others while nothing is due: `read_ahead.py`. `gather`
-uses the same place for records that wait until a batch is full; they count as not handed out meanwhile.
+Polls for iteration over a sync consumer read ahead in step 9, and skip the others while nothing is due:
+`read_ahead.py`. `gather` uses the same place for records that wait until a batch is full; they count as not handed out
+meanwhile.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class Poll:
         self, timeout: float, max_records: int, *, one_by_one: bool = False, ahead: bool = False
     ) -> Records[Any, Any]:
         """Return records, or none after `timeout` seconds or if only positions moved. With `ahead`, read ahead."""
+        ahead = ahead and self._read_ahead.allowed
         with self._inside_poll():
             self._begin(keeps_ahead=ahead)
             return await self._poll(
@@ -99,7 +101,8 @@ class Poll:
     async def gather(self, timeout: float, max_records: int, max_bytes: int) -> Records[Any, Any]:
         """Return records of several polls: `max_records`, or about `max_bytes`, or what is there after `timeout` s."""
         with self._inside_poll():
-            self._begin(keeps_ahead=True)
+            # More records wait if they were read ahead for iteration, or for a larger batch: they are fetched again.
+            self._begin(keeps_ahead=self._assigned.delivered.count_ahead() <= max_records)
             records = await self._poll(timeout, lambda: self._collector.next_batch(max_records, max_bytes))
             return records if records.chunks else await self._collector.hand_out_gathered()
 
@@ -141,6 +144,8 @@ class Poll:
     async def _next_records(
         self, max_records: int, *, one_by_one: bool, ahead: bool
     ) -> Records[Any, Any] | None:
+        if self._assigned.delivered.ahead:
+            self._assigned.return_of_deleted_topics()
         if self._assigned.delivered.ahead:
             return self._read_ahead.hand_out_first()
         records = await self._collector.collect(max_records)
@@ -352,7 +357,7 @@ class RecordCollector:
         await self._decode(task)
         if self._runtime.buggify("others run while records are decoded"):
             await asyncio.sleep(0)
-        if self._assigned.delivered.ahead and task.decode_error is not None and not task.decoded:
+        if self._assigned.delivered.ahead and task.fails_at_once:
             self._delivery.abandon()
             return None
         records = self._delivery.finish(task)

@@ -60,14 +60,12 @@ class ReadAhead:
         self._metrics = metrics
         self._bytes = min(READ_AHEAD_BYTES, config.buffer_memory_bytes // 8)
         user_code = config.interceptors or config.key_deserializer or config.value_deserializer
-        self._allowed = not user_code and config.on_decode_error != "keep"
+        self.allowed = not user_code and config.on_decode_error != "keep"
         self._valid_until = 0.0
         self._changes_seen = 0
 
     def read(self, max_records: int) -> None:
         """Deliver the records of the next polls after those just delivered. Stop before whatever may raise."""
-        if not self._allowed:
-            return
         delivered = self._assigned.delivered
         until = self._runtime.now() + READ_AHEAD_SECONDS
         left, left_bytes = READ_AHEAD_RECORDS - len(delivered.records), self._bytes
@@ -89,7 +87,7 @@ class ReadAhead:
         if task is None:
             return None
         task.decode()
-        if task.decode_error is not None and not task.decoded:
+        if task.fails_at_once:
             self._delivery.abandon()  # the poll that reaches the error raises it
             return None
         records = self._delivery.finish(task)
@@ -118,12 +116,15 @@ class ReadAhead:
         Called on the user's thread, which must be inside the consumer, with the loop's time.
         """
         last = self._assigned.delivered
-        if not last.ahead or not last.received or not last.all_handed_out:
+        if not last.ahead or not last.all_handed_out:
             return False
         if self._changes() != self._changes_seen or now >= self._valid_until:
             return False
         self._metrics.polled(now)
-        self._assigned.delivered = last.following()  # one store: an interrupt comes before or after it
+        following = last.following()
+        if self._assigned.delivered is not last or not last.ahead:
+            return False  # a signal handler has polled, or moved a position, since the first line
+        self._assigned.delivered = following  # one store: an interrupt comes before or after it
         return True
 
     def _begin_validity(self) -> None:

@@ -188,10 +188,6 @@ class FetchBuffer:
                 return queue[0]
         return None
 
-    def peek_ready(self) -> CompletedFetch | None:
-        """Return the entry that `take_ready` takes next."""
-        return next((queue[0] for tp in self._ready if (queue := self._queues.get(tp))), None)
-
     def put_back(self, tp: TopicPartition, *, in_front: bool) -> None:
         """Return a partition to the ready queue if it still has something."""
         self.mark_dirty(tp)

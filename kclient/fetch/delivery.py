@@ -84,6 +84,11 @@ class DecodeTask:
         self._unpacked_bytes_left = config.buffer_memory_bytes
         self._piece = 1 if self.runs_user_code else FIRST_PIECE
 
+    @property
+    def fails_at_once(self) -> bool:
+        """Whether an error ended the decoding before the first record."""
+        return self.decode_error is not None and not any(len(decoded.chunk) for decoded in self.decoded)
+
     def decode(self, budget_seconds: float | None = None) -> bool:
         """Decode up to `max_records` records. Return True when done. Any thread may call this, one at a time.
 
@@ -172,9 +177,7 @@ class RecordDelivery:
             self._seen = self._positions.changed.count
             self._buffer.unpark()
             self._forget_damaged()
-        if ahead and ((ready := self._buffer.peek_ready()) is None or ready.error_code or ready.is_blocked):
-            return None
-        picked = self._pick(max_records)
+        picked = self._pick(max_records, ahead=ahead)
         if not picked:
             return None
         if self._open:
@@ -197,14 +200,17 @@ class RecordDelivery:
             elif self._open:
                 self._open.discard(fetch)
 
-    def _pick(self, max_records: int) -> list[CompletedFetch]:
-        """Take entries for about so many records out of the ready queue; a blocked one only if there is no other."""
+    def _pick(self, max_records: int, *, ahead: bool) -> list[CompletedFetch]:
+        """Take entries for about so many records out of the ready queue; a blocked one only if there is no other.
+
+        With `ahead`, take neither a blocked one nor one with an error.
+        """
         picked: list[CompletedFetch] = []
         blocked: list[CompletedFetch] = []
         expected = 0
         while expected < max_records and (fetch := self._buffer.take_ready()) is not None:
             if fetch.error_code and (
-                picked or blocked
+                ahead or picked or blocked
             ):  # records first: this poll returns them, the next raises
                 self._buffer.put_back(fetch.tp, in_front=True)
                 break
@@ -215,7 +221,7 @@ class RecordDelivery:
             else:
                 picked.append(fetch)
                 expected += fetch.expected_records
-        if not picked and blocked:
+        if not picked and blocked and not ahead:
             picked.append(blocked.pop(0))
         for fetch in blocked:
             self._buffer.put_back(fetch.tp, in_front=False)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -93,11 +94,7 @@ def test_bytes_end_a_batch_too(two: MiniBroker) -> None:
 def test_what_waits_for_a_batch_counts_as_not_returned(two: MiniBroker) -> None:
     """An interrupted wait keeps it for the next batch; a seek drops what it had of its partition."""
     with consumer(two) as c:
-        waker = threading.Thread(target=wake_up_when_gathered, args=(c, 2 * RECORDS))
-        waker.start()
-        with pytest.raises(WakeupError):
-            next(c.arrow_batches(rows=10_000, timeout=60))
-        waker.join(10)
+        interrupted(c)
         assert {c.position(A0), c.position(A1)} == {0}
         assert c.committed([A0]) == {A0: None}
         c.seek(A1, 990)
@@ -105,6 +102,36 @@ def test_what_waits_for_a_batch_counts_as_not_returned(two: MiniBroker) -> None:
         assert offsets_of(batch, 0) == list(range(RECORDS))
         assert offsets_of(batch, 1) == list(range(990, RECORDS))
         assert {tp: offset.offset for tp, offset in offsets.items()} == {A0: RECORDS, A1: RECORDS}
+
+
+def interrupted(c: Consumer) -> None:
+    """Gather all records for a batch, and be interrupted."""
+    waker = threading.Thread(target=wake_up_when_gathered, args=(c, 2 * RECORDS))
+    waker.start()
+    with pytest.raises(WakeupError):
+        next(c.arrow_batches(rows=10_000, timeout=60))
+    waker.join(10)
+
+
+def test_a_batch_has_no_more_rows_than_asked_although_more_were_gathered_before(two: MiniBroker) -> None:
+    with consumer(two) as c:
+        interrupted(c)
+        batch, _ = next(c.arrow_batches(rows=100, timeout=60))
+        assert batch.num_rows == 100
+        assert (offsets_of(batch, 0) + offsets_of(batch, 1))[0] == 0
+
+
+def test_interceptors_see_records_that_were_gathered_before_the_loop(two: MiniBroker) -> None:
+    seen: list[int] = []
+
+    def on_consume(records: Any) -> Any:
+        seen.extend(record.offset for record in records)
+        return records
+
+    with consumer(two, interceptors=[SimpleNamespace(on_consume=on_consume)]) as c:
+        interrupted(c)
+        assert seen == []
+        assert [next(iter(c)).offset, seen[0]] == [0, 0]
 
 
 def wake_up_when_gathered(c: Consumer, count: int) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kclient.consumer.assigned import AssignedPartitions
 from kclient.consumer.delivered import DeliveredRecords
+from kclient.positions.state import LATEST, UNKNOWN_LEADER, FetchState
+from kclient.positions.table import Positions
 from kclient.records.reader import PartitionReader
 from kclient.records.records import Records
 from kclient.records.writer import NewRecord, build_batch
@@ -122,3 +127,36 @@ def test_what_follows_is_a_delivery_of_its_own() -> None:
     assert [chunk.partition.partition for chunk in following.records.chunks] == [1]
     assert following.committable(table(p0=13, p1=12, p2=14)) == table(p0=13, p1=10, p2=10)
     assert (len(delivered.ahead), following.following().ahead) == (2, ())
+
+
+def assigned_at(records: DeliveredRecords, **offsets: int) -> AssignedPartitions:
+    """The partitions at these positions, after these records."""
+    positions = Positions()
+    positions.assign(table(**offsets))
+    for tp, offset in table(**offsets).items():
+        positions.seek(tp, offset, UNKNOWN_LEADER)
+    unused: Any = None
+    assigned = AssignedPartitions(positions, unused, unused, unused)
+    assigned.delivered = records
+    return assigned
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_records_before_a_lost_position_are_read_again(lost: bool) -> None:
+    """Unless it is the user who resets it."""
+    assigned = assigned_at(DeliveredRecords(records(p0=3), one_by_one=True), p0=13)
+    assigned.positions.request_offset_reset(A, LATEST, lost=lost)
+    assigned.return_undelivered()
+    state = assigned.positions.state(A)
+    assert state.fetch_state is (FetchState.FETCHING if lost else FetchState.AWAIT_RESET)
+    assert state.position is None if not lost else state.position and state.position.offset == 10
+
+
+def test_what_was_read_ahead_of_a_deleted_topic_is_dropped() -> None:
+    ahead = (records(p0=2, p1=2), records(p0=2))
+    assigned = assigned_at(DeliveredRecords(Records(), one_by_one=True, ahead=ahead), p0=14, p1=12)
+    assigned.positions.state(A).topic_replaced = True
+    assigned.return_of_deleted_topics()
+    left = [(chunk.partition, len(chunk)) for each in assigned.delivered.ahead for chunk in each.chunks]
+    assert left == [(B, 2)]
+    assert [state.position and state.position.offset for _, state in assigned.positions.items()] == [14, 12]

@@ -13,6 +13,7 @@ from kclient.errors import (
     DecodeError,
     TopicAuthorizationError,
 )
+from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import OffsetAndMetadata
 from tests.fetch.fetch_support import ON_1, P0, P1, P2, DeliveryPipeline, batch
@@ -281,3 +282,25 @@ def test_a_broken_record_and_a_refused_topic_are_reported_in_turn_and_neither_is
     assert set(told) == {DecodeError, TopicAuthorizationError}
     bad.clear()
     assert pipeline.offsets() == [(0, 0)]
+
+
+def test_reading_ahead_ends_before_an_error_also_when_the_data_before_it_are_dropped() -> None:
+    pipeline = DeliveryPipeline(P0, P1)
+    pipeline.arrive(P0, batch(0, 1))
+    pipeline.arrive(P1, error_code=TOPIC_AUTHORIZATION_FAILED)
+    pipeline.positions.seek(P0, OffsetAndMetadata(5), ON_1)
+    assert pipeline.delivery.begin(500, ahead=True) is None
+    with pytest.raises(TopicAuthorizationError):
+        pipeline.poll()
+
+
+def test_reading_ahead_leaves_a_bad_batch_to_a_poll() -> None:
+    pipeline = DeliveryPipeline(P0)
+    pipeline.arrive(P0, damaged(0, 1))
+    assert not pipeline.poll()  # it is fetched once more
+    pipeline.arrive(P0, damaged(0, 1))
+    with pytest.raises(CorruptBatchError):
+        pipeline.poll()
+    assert pipeline.delivery.begin(500, ahead=True) is None
+    with pytest.raises(CorruptBatchError):
+        pipeline.poll()
