@@ -1,6 +1,6 @@
 """Whole groups under faults: the same seed, the same run.
 
-`make test` runs seeds 1 to 100, `make verify` 1 to 300: the same in every run, so that a failure is the change's.
+`make test` runs seeds 1 to 50, `make verify` 1 to 300: the same in every run, so that a failure is the change's.
 `make sim` draws fresh ones.
 """
 
@@ -19,7 +19,7 @@ from tests.simulation.sweep import Totals, sweep
 
 ROOT = Path(__file__).parents[2]
 BLOCK = 25
-IN_EVERY_RUN, ALL = 100, 300
+IN_EVERY_RUN, ALL = 50, 300
 BLOCKS = [
     pytest.param(first, marks=[] if first <= IN_EVERY_RUN else [pytest.mark.exhaustive])
     for first in range(1, ALL, BLOCK)
