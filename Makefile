@@ -50,6 +50,7 @@ verify: check jars $(FLIGHTS)  ## check, then every test: the sets whole, more f
 	$(MAKE) fuzz N=500
 	$(MAKE) test-brokers
 	$(MAKE) test-spark-versions
+	$(MAKE) mutations N=40
 
 test-fast: $(READY)  ## the tests that need no Kafka and are not slow
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not kafka and not slow'

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.mutations.edit import ROOT, Edit, EditError, load_edits
 from tests.mutations.workspace import Outcome, Workspace
+from tests.spec_plugin import known_rows
 
 EVERY = list(load_edits())
 SOURCE = "def double(number):\n    return 2 * number\n"
@@ -26,6 +29,13 @@ def test_zero(): assert double(0) == 0
 @pytest.mark.parametrize("edit", EVERY, ids=[edit.name for edit in EVERY])
 def test_an_edit_applies(edit: Edit) -> None:
     edit.apply((ROOT / edit.file).read_text(encoding="utf-8"))
+
+
+def test_two_edits_break_each_row_of_positions_fetches_commits_and_groups() -> None:
+    edits = Counter(row for edit in EVERY for row in edit.rows)
+    rows = [row for row in known_rows() if re.fullmatch(r"S[0-4]-\d\d", row)]
+    assert len(rows) == 268
+    assert [row for row in rows if edits[row] < 2] == []
 
 
 @pytest.fixture
