@@ -61,7 +61,7 @@ def test_a_class_name_exists_once() -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ClassDef):
                     places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    twice = {name for name, files in places.items() if len(files) > 1 and not name.startswith("_")}
+    twice = {name for name, files in places.items() if len(files) > 1}
     assert twice == set(), {name: places[name] for name in twice}
 
 

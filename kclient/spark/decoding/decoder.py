@@ -182,7 +182,7 @@ BY_INGEST: Final[Mapping[str, str]] = {
 """The names of the options in `kclient ingest`, for its errors, and its advice for bad records."""
 
 
-class _Part(NamedTuple):
+class _PartOptions(NamedTuple):
     """Key or value, with the names of its options for error texts."""
 
     name: str
@@ -207,12 +207,14 @@ def decoder_of(options: SourceOptions, called: Mapping[str, str] = BY_NAME) -> V
     return ValueDecoder(formats, options.bad_records, instead) if formats else None
 
 
-def _part(name: str, called: Mapping[str, str]) -> _Part:
+def _part(name: str, called: Mapping[str, str]) -> _PartOptions:
     form, schema = f"{name}Format", f"{name}Schema"
-    return _Part(name, called.get(form, form), called.get(schema, schema))
+    return _PartOptions(name, called.get(form, form), called.get(schema, schema))
 
 
-def _format(options: SourceOptions, part: _Part, chosen: str, schema: str | None) -> ValueFormat | None:
+def _format(
+    options: SourceOptions, part: _PartOptions, chosen: str, schema: str | None
+) -> ValueFormat | None:
     match chosen:
         case "raw":
             return None
@@ -254,7 +256,7 @@ def _registry(options: SourceOptions) -> SchemaRegistry | None:
 
 
 def _avro_schema(
-    options: SourceOptions, part: _Part, schema: str | None, registry: SchemaRegistry | None
+    options: SourceOptions, part: _PartOptions, schema: str | None, registry: SchemaRegistry | None
 ) -> AvroReaderSchema:
     """Return the reader's schema: given, or the newest of the subject, which is `<topic>-value` by default."""
     from kclient.spark.decoding.avro_schema import AvroReaderSchema, reader_schema
@@ -278,7 +280,7 @@ def _avro_schema(
         ) from exc
 
 
-def _usual_subject(options: SourceOptions, part: _Part) -> str:
+def _usual_subject(options: SourceOptions, part: _PartOptions) -> str:
     topics = options.selection.names if isinstance(options.selection, Topics) else ()
     if len(topics) != 1:
         raise ConfigError(

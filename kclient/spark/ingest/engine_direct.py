@@ -33,14 +33,14 @@ POLL_SECONDS: Final = 0.1
 
 def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
     """Run batch after batch until the logs are drained or a signal asks to stop. Raises as `ingest.run` does."""
-    engine = _Engine(prepared, listener, stop)
+    engine = _DirectEngine(prepared, listener, stop)
     try:
         return engine.run()
     finally:
         engine.close()
 
 
-class _Engine:
+class _DirectEngine:
     """One run."""
 
     def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:

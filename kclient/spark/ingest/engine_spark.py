@@ -53,17 +53,17 @@ def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> Inge
     with session_of(prepared.settings) as session:
         ready = with_schema(prepared, session)
         for _ in range(ATTEMPTS - 1):
-            engine = _Engine(ready, listener, stop)
+            engine = _SparkEngine(ready, listener, stop)
             try:
                 return engine.run(session)
             except StreamingQueryException as exc:
                 if engine.reported or SLOW_START not in str(exc):
                     raise
-        return _Engine(ready, listener, stop).run(session)
+        return _SparkEngine(ready, listener, stop).run(session)
 
 
-class _Engine:
-    """One query."""
+class _SparkEngine:
+    """One streaming query, from its start to its end."""
 
     def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings

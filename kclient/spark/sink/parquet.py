@@ -196,34 +196,34 @@ class RangeFiles:
         self._wanted = wanted
         self._codec = codec
         self._suffix = suffix
-        self._parts: dict[tuple[str, str | None], _Part] = {}
+        self._files: dict[tuple[str, str | None], _RangeFile] = {}
         self._spills: dict[str, Spill] = {}
 
     def add(self, root: str, date: str | None, rows: pa.RecordBatch) -> None:
         """Write rows of one day, or of all days where `date` is None, below a directory."""
-        if (root, date) in self._parts or date is None or len(self._parts) < OPEN_FILES:
-            self._part(root, date, rows.schema).add(rows)
+        if (root, date) in self._files or date is None or len(self._files) < OPEN_FILES:
+            self._file_of(root, date, rows.schema).add(rows)
         else:
             self._spill(root, rows.schema).add(date, rows)
 
     def finish(self) -> None:
         """Write every file to its end, under its hidden name."""
-        for part in self._parts.values():
-            part.file.finish()
+        for entry in self._files.values():
+            entry.file.finish()
         for root, spill in self._spills.items():
             self._unspill(root, spill)
 
     def publish(self) -> None:
         """Sync every finished file to the disk and rename it to its final name."""
-        for part in self._parts.values():
-            part.file.publish()
+        for entry in self._files.values():
+            entry.file.publish()
 
     def discard(self) -> None:
         """Take the hidden files away."""
         for spill in self._spills.values():
             spill.discard()
-        for part in self._parts.values():
-            part.file.discard()
+        for entry in self._files.values():
+            entry.file.discard()
 
     def written(self, root: str | None) -> tuple[WrittenFile, ...]:
         """Return the files below a directory."""
@@ -235,12 +235,12 @@ class RangeFiles:
                 partition=tp.partition,
                 start=tp.start,
                 end=tp.end,
-                rows=part.file.rows,
-                bytes=part.file.bytes,
-                first_ms=part.first_ms,
-                last_ms=part.last_ms,
+                rows=entry.file.rows,
+                bytes=entry.file.bytes,
+                first_ms=entry.first_ms,
+                last_ms=entry.last_ms,
             )
-            for (where, date), part in self._parts.items()
+            for (where, date), entry in self._files.items()
             if where == root
         )
 
@@ -251,18 +251,18 @@ class RangeFiles:
         for first in range(0, len(dates), OPEN_FILES):
             some = dict.fromkeys(dates[first : first + OPEN_FILES])
             for date, rows in spill.read(some):
-                self._part(root, date, rows.schema).add(rows)
+                self._file_of(root, date, rows.schema).add(rows)
             for date in some:
-                self._parts[root, date].file.finish()
+                self._files[root, date].file.finish()
         spill.discard()
 
-    def _part(self, root: str, date: str | None, schema: pa.Schema) -> _Part:
+    def _file_of(self, root: str, date: str | None, schema: pa.Schema) -> _RangeFile:
         """Return the file of one day; open it on first use."""
         key = root, date
-        if key not in self._parts:
+        if key not in self._files:
             path = Path(root) / file_name(self._wanted, date, self._suffix)
-            self._parts[key] = _Part(ParquetFile(path, schema, self._codec))
-        return self._parts[key]
+            self._files[key] = _RangeFile(ParquetFile(path, schema, self._codec))
+        return self._files[key]
 
     def _spill(self, root: str, schema: pa.Schema) -> Spill:
         if root not in self._spills:
@@ -271,7 +271,7 @@ class RangeFiles:
 
 
 @attrs.define(eq=False)
-class _Part:
+class _RangeFile:
     """A file and the times of its records."""
 
     file: ParquetFile

@@ -39,7 +39,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, told: int = 0) -> int:
 
     monkeypatch.setattr(engine_spark, "session_of", no_session)
     monkeypatch.setattr(engine_spark, "with_schema", lambda prepared, _: prepared)
-    monkeypatch.setattr(engine_spark, "_Engine", Engine)
+    monkeypatch.setattr(engine_spark, "_SparkEngine", Engine)
     prepared = cast("Prepared", SimpleNamespace(settings=None))
     if ends[-1] == "drained":
         assert cast("Any", engine_spark.run(prepared, RecordingReporter(), StopRequest())) == "drained"
