@@ -295,8 +295,7 @@ class AsyncConsumer:
         `batch` is a pyarrow.RecordBatch with the columns of `Records.to_arrow`, without rows if none came in time;
         `offsets` is what to commit after it. The rows of a partition follow each other. They are gathered over as many
         polls as it takes, and count as returned when the batch is: position(), commit() and automatic commits know
-        nothing of rows that wait for more. Raise what `poll` and `to_arrow` raise; the rows are
-        then returned again.
+        nothing of rows that wait for more. Raise what `poll` and `to_arrow` raise; the rows are then returned again.
         """
         from kclient.records.arrow_batch import check_batches
 

@@ -264,7 +264,7 @@ async def _find_open_transactions(
         async with asyncio.timeout(timeout):
             for tp, state in tuple(core.positions.items()):
                 if _is_held_back(core, state) and not core.buffer.queue(tp):
-                    found[tp] = "whose is not known, the leader did not answer in time"
+                    found[tp] = "producer unknown, the leader did not answer in time"
                     found[tp] = await _open_transaction_of(core, tp, state)
     except TimeoutError:
         log.debug("explain() could not ask all leaders in %.1f s", timeout)
@@ -277,14 +277,14 @@ async def _open_transaction_of(
     metadata, position = core.cluster.metadata, state.position
     leader = metadata.leader(tp).node_id
     if leader is None or position is None:
-        return "whose is not known, for there is no leader to ask"
+        return "producer unknown, there is no leader to ask"
     wanted = PartitionFetch(
         tp, position.offset, position.leader.epoch, metadata.topic_id(tp.topic), state.position_version
     )
     try:
         return await find_open_transaction(core.cluster, leader, wanted) or "it ended a moment ago"
     except KclientError as exc:
-        return f"whose is not known: {exc.text}"
+        return f"producer unknown: {exc.text}"
 
 
 @attrs.frozen(repr=False, eq=False)

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_user,
         metavar="NAME:PASSWORD",
         help="let this user in at one more listener, with SASL (PLAIN and SCRAM), that is printed too; the first one "
-        "stays open to everybody; again for more",
+        "needs no login; give the option again for more users",
     )
     add("--certificate", metavar="PEM", help="certificate and key: that listener speaks TLS")
     return parser
@@ -274,7 +274,9 @@ class Console:
         except KclientError as exc:
             self._printer.print(str(exc))
         except (KeyError, TypeError, ValueError):
-            self._printer.print(f"{' '.join((name, *words))[:80]!r} is no command; commands are {COMMANDS}")
+            self._printer.print(
+                f"{' '.join((name, *words))[:80]!r} is not a command; commands are {COMMANDS}"
+            )
         else:
             if isinstance(done, asyncio.Task):
                 done.add_done_callback(self._print_failure)

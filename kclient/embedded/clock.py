@@ -36,7 +36,7 @@ def to_seconds(duration: Duration) -> float:
     parts = PART.findall(duration) if isinstance(duration, str) else []
     if not parts or "".join(number + unit for number, unit in parts) != str(duration).replace(" ", ""):
         raise ArgumentError(
-            f"{duration!r} is no duration; give seconds as a number, a timedelta, or text as '10m', '1h30m', '250ms'."
+            f"{duration!r} is not a duration; give seconds as a number, a timedelta, or text such as '10m', '1h30m'."
         )
     return sum(float(number) * UNITS[unit] for number, unit in parts)
 

@@ -93,7 +93,7 @@ SHORT: Final = {
 
 
 class ServerConnection(FrameProtocol):
-    """One client at one listener of one broker. `raw` takes frames that are no requests (SASL of old clients)."""
+    """One client at one listener of one broker. `raw` takes frames without a request header (SASL of old clients)."""
 
     def __init__(self, broker: EmbeddedBroker, listener: Listener) -> None:
         super().__init__(broker.state.settings.socket_request_max_bytes, self._on_request, self._on_gone)

@@ -1,7 +1,6 @@
-"""The user's deserializers, run over columns. They stop at the first record that fails, unless told what to do with it.
+"""Run the user's deserializers over columns, up to the first record that fails or, with `on_decode_error`, over all.
 
-A deserializer is any callable `(topic, headers, data) -> T`. Null is never given to it; an empty key or value
-is.
+A deserializer is any callable `(topic, headers, data) -> T`. Null is never given to it; an empty key or value is.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ Deserializer: TypeAlias = Callable[[str, Headers, bytes], Any]
 
 @attrs.frozen
 class Deserialized:
-    """What became of the first records: `count` of them stand in the columns now, `failed` were dealt with.
+    """The result of `fill`: the columns hold `count` records now, and `failed` ones were kept or left out.
 
-    `next_offset` is behind the last that was dealt with (None: there was none), or on the one that stopped it.
+    `next_offset` follows the last record that was dealt with (None: there was none), or is that of `failure`.
     """
 
     count: int
@@ -35,7 +34,7 @@ class Deserialized:
 
 @attrs.define
 class Deserializers:
-    """Of one partition. `undecodable` says what to do with records that fail; None: stop."""
+    """The deserializers of one partition. `undecodable` says what to do with records that fail; None: stop."""
 
     partition: TopicPartition
     key_with: Deserializer | None
@@ -78,7 +77,10 @@ class Deserializers:
         keys: list[Any],
         values: list[Any],
     ) -> DecodeError | None:
-        """Until the records end, or one fails: the iterator stands behind it then, and a key that went well stays."""
+        """Deserialize until the records end or one fails, and return its error.
+
+        The iterator has consumed the failed record, and `keys` has its key if only the value failed.
+        """
         key_with, value_with, topic = self.key_with, self.value_with, self.partition.topic
         try:
             for raw_key, raw_value, headers in records:

@@ -70,7 +70,7 @@ def with_right_checksum(frame: bytes) -> bytes:
     refused.
     """
     if len(frame) < 7 or frame[:4] != _FRAME_MAGIC:
-        raise CorruptBatchError("its records are no lz4 frame")
+        raise CorruptBatchError("its records are not an lz4 frame")
     flags = frame[4]
     end = 6 + (8 if flags & _CONTENT_SIZE_FLAG else 0)
     if flags & _DICTIONARY_FLAG or len(frame) <= end:

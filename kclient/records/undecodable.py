@@ -49,7 +49,7 @@ def undecodable(on_decode_error: str, dead_letters: DeadLetterSink | None) -> Un
 def dead_letter(failure: DecodeError) -> DeadLetter:
     """The record as it came, with headers that say where from and what failed."""
     cause = failure.__cause__
-    told = {
+    details = {
         "topic": failure.topic,
         "partition": str(failure.partition),
         "offset": str(failure.offset),
@@ -58,7 +58,7 @@ def dead_letter(failure: DecodeError) -> DeadLetter:
         "class": type(cause).__name__,
         "message": str(cause),
     }
-    headers = [(f"kclient.error.{name}", text.encode(errors="replace")) for name, text in told.items()]
+    headers = [(f"kclient.error.{name}", text.encode(errors="replace")) for name, text in details.items()]
     return DeadLetter(
         failure.topic,
         failure.partition,

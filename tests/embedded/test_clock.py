@@ -26,7 +26,7 @@ def test_durations_are_written_as_people_do(duration: Duration, expected: float)
 
 @pytest.mark.parametrize("text", ["", "10", "m", "ten minutes", "10m!", "1h 30x"])
 def test_a_text_that_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentError, match="is no duration"):
+    with pytest.raises(ArgumentError, match="is not a duration"):
         to_seconds(text)
 
 

@@ -89,7 +89,7 @@ def test_it_obeys_and_reports_what_happens() -> None:
     assert "topic flights: 0 on 2" in told[1]
     assert "topic more is made, 3 partitions" in told[2]
     assert "There is no broker 9" in told[3]
-    assert ["is no command" in text for text in told[4:6]] == [True, True]
+    assert ["is not a command" in text for text in told[4:6]] == [True, True]
     assert "broker 1 is started" in told[6]  # which takes time, so it is told when all else is
 
 

@@ -88,8 +88,8 @@ def test_what_cannot_be_an_assignor_is_refused_in_words(strategy: Any, problem: 
         ({"m-2": Assignment()}, "it names 'm-2', and no member of the group has this id"),
         ({"m-0": [A0]}, "it gives m-0 list, not Assignment"),
         ({"m-0": Assignment(None)}, "it gives m-0 NoneType, not a tuple of partitions"),  # type: ignore[arg-type]
-        ({"m-0": Assignment((("a", 0),))}, "it gives m-0 ('a', 0), which is no TopicPartition"),  # type: ignore[arg-type]
-        ({"m-0": Assignment((TopicPartition("a", -1),))}, "which is no TopicPartition"),
+        ({"m-0": Assignment((("a", 0),))}, "it gives m-0 ('a', 0), which is not a TopicPartition"),  # type: ignore[arg-type]
+        ({"m-0": Assignment((TopicPartition("a", -1),))}, "which is not a TopicPartition"),
         ({"m-0": Assignment((TopicPartition("a", 2),))}, "it gives m-0 a-2, and a has 2 partitions"),
         ({"m-0": Assignment((A0, A1, A0))}, "it gives a-0 to m-0 twice"),
         ({"m-0": Assignment((A0,)), "m-1": Assignment((B0, A0))}, "it gives a-0 to m-1 and m-0"),

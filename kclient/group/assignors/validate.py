@@ -83,7 +83,7 @@ def _partitions(partitions: Any, member_id: str, topics: Topics) -> Iterable[Top
         if not (
             isinstance(each, TopicPartition) and isinstance(each.topic, str) and _is_number(each.partition)
         ):
-            raise ValueError(f"it gives {member_id} {each!r}, which is no TopicPartition")
+            raise ValueError(f"it gives {member_id} {each!r}, which is not a TopicPartition")
         if each.topic in topics and each.partition >= len(topics[each.topic]):
             raise ValueError(
                 f"it gives {member_id} {each}, and {each.topic} has {len(topics[each.topic])} partitions"

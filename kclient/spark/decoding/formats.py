@@ -264,7 +264,7 @@ def split_frame(option: str, written: str) -> tuple[frozenset[int] | None, str]:
     if match is None:
         raise ConfigError(
             f"{option} is not frame:IDS:SCHEMA. IDS are the schema ids that may come, such as 17 or 17,18, or *. "
-            "Give a file or the schema itself behind it."
+            "SCHEMA is a file or the schema itself."
         )
     return frozenset() if match["ids"] == "*" else frozenset(map(int, match["ids"].split(","))), match[
         "schema"

@@ -52,7 +52,7 @@ READ_AS_TEXT: Final = (
     pa.date32(),
     TIMESTAMP_NTZ,
 )  # which Arrow's parser does not take as ISO 8601, or not strictly
-BEFORE, BEHIND, NOTHING, NULL, EMPTY, LINE = map(pa.scalar, ('{"v":', "}", "", "null", "{}", "\n"))
+BEFORE, AFTER, NOTHING, NULL, EMPTY, LINE = map(pa.scalar, ('{"v":', "}", "", "null", "{}", "\n"))
 SPACE: Final = " \t\r\n"
 LINE_END: Final = pc.MatchSubstringOptions("\n")
 
@@ -122,7 +122,7 @@ class JsonFormat:
 
     def _wrapped(self, texts: pa.Array) -> pa.Array:
         """Parse each value inside an object of its own, `{"v":…}`; the value must not add a second field to it."""
-        wrapped = pc.binary_join_element_wise(BEFORE, texts, BEHIND, NOTHING)
+        wrapped = pc.binary_join_element_wise(BEFORE, texts, AFTER, NOTHING)
         inside = _has_struct(self.type)  # whose unknown fields are left out
         if inside and not all(map(_is_document, texts.to_pylist())):
             raise ConversionError(NOT_ONE)

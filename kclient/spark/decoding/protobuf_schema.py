@@ -169,7 +169,7 @@ def _maps(name: str, key: MessageColumn, value: MessageColumn) -> Build:
 def _in_order(entries: Any) -> list[tuple[Any, Any]]:
     try:
         return sorted(entries.items(), key=itemgetter(0))
-    except TypeError:  # where a key is no UTF-8, proto2 gives its bytes
+    except TypeError:  # proto2 returns a key that is not UTF-8 as bytes
         raise ConversionError(NO_TEXT) from None
 
 

@@ -132,9 +132,8 @@ NO_TEXT: Final = ("Cc", "Cs")  # control characters, halves of a pair
 
 UNKNOWN_MS: Final = 60_000
 MAX_UNKNOWN: Final = 10_000
-MAX_SCHEMA_CHARACTERS: Final = (
-    1 << 20
-)  # a registry keeps them as records, which have 1 MiB at most by default
+# A registry keeps schemas as records, which have 1 MiB at most by default.
+MAX_SCHEMA_CHARACTERS: Final = 1 << 20
 MAX_KEPT_CHARACTERS: Final = 64 << 20
 
 runtime: Final = Runtime()
