@@ -10,7 +10,7 @@ from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.network import NetworkMetrics
 from kclient.metrics.registry import MetricValues, Registry
 from kclient.metrics.sensor import Windows
-from kclient.positions.reset_events import TRUNCATED, OffsetReset
+from kclient.positions.lookup_context import TRUNCATED, OffsetReset
 from kclient.positions.table import Positions
 from kclient.types import TopicPartition
 

@@ -1,10 +1,14 @@
-"""What the lookups of positions share: collaborators, retry rules, stored errors, and one log line per code."""
+"""What the lookups of positions share: collaborators, retry rules, stored errors, and reports.
+
+Error codes get one log line per code. Positions that the log lost get one WARNING for each response, whose record
+carries the events as `offset_resets`; `PositionUpdater` passes each event to a callback too.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
@@ -12,7 +16,6 @@ from kclient.config import Config
 from kclient.errors import KclientError
 from kclient.log import ThrottledLogger, get_logger
 from kclient.network.backoff import Backoff
-from kclient.positions.reset_events import OnOffsetReset
 from kclient.positions.state import ResetPolicy
 from kclient.positions.table import Positions
 from kclient.protocol import errors as codes
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 logger = get_logger("kclient.positions")
 
+TRUNCATED: Final = "truncated"
 TRANSIENT: Final = frozenset(
     {
         codes.LEADER_NOT_AVAILABLE,
@@ -99,6 +103,32 @@ class StoredErrors:
         ]
 
 
+@attrs.frozen
+class OffsetReset:
+    """The log did not hold offset `lost` of the partition any more, and reading goes on at `position`.
+
+    `strategy` is the policy that chose the position: earliest, latest, by_duration; or `truncated` where the new
+    leader returned the offset at which its log diverges.
+    """
+
+    partition: TopicPartition
+    lost: int
+    position: int
+    strategy: str
+
+    @property
+    def skipped(self) -> int:
+        """How many offsets are skipped; 0 where reading goes back."""
+        return max(0, self.position - self.lost)
+
+    def __str__(self) -> str:
+        distance = f"{self.skipped} records skipped" if self.skipped else f"{self.lost - self.position} back"
+        return f"{self.partition} from {self.lost} to {self.position} ({self.strategy}), {distance}"
+
+
+OnOffsetReset: TypeAlias = Callable[[OffsetReset], None]
+
+
 @attrs.frozen(eq=False)
 class LookupContext:
     """The collaborators of all lookups of one consumer.
@@ -157,3 +187,18 @@ class LookupContext:
                 logger.debug(line, *arguments)
             else:
                 self.throttled.warning((api, code), self.runtime.now(), line, *arguments)
+
+
+def report_resets(resets: Sequence[OffsetReset], on_offset_reset: OnOffsetReset) -> None:
+    """Log the lost positions of one response, and call `on_offset_reset` for each."""
+    if not resets:
+        return
+    logger.warning(
+        "Positions were not in the log any more and jumped: %s%s. %d records skipped in all",
+        "; ".join(map(str, resets[:5])),
+        f"; and {len(resets) - 5} more" if len(resets) > 5 else "",
+        sum(reset.skipped for reset in resets),
+        extra={"offset_resets": tuple(resets)},
+    )
+    for reset in resets:
+        on_offset_reset(reset)

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from kclient.errors import KclientError, OffsetOutOfRangeError
 from kclient.log import get_logger
 from kclient.positions.list_offsets import ListedOffsets, group_by_leader, list_offsets_from
-from kclient.positions.lookup_context import LookupContext
-from kclient.positions.reset_events import OffsetReset, report_resets
+from kclient.positions.lookup_context import LookupContext, OffsetReset, report_resets
 from kclient.positions.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetchPosition
 from kclient.text import format_names, format_partitions
 from kclient.types import TopicPartition

@@ -21,9 +21,8 @@ from kclient.change_signal import wait_any
 from kclient.config import Config
 from kclient.errors import InternalError, KclientError
 from kclient.positions.committed import CommittedLookup, FetchCommitted
-from kclient.positions.lookup_context import LookupContext, StoredErrors
+from kclient.positions.lookup_context import LookupContext, OnOffsetReset, StoredErrors
 from kclient.positions.reset import OutOfRangeLookup, ResetLookup
-from kclient.positions.reset_events import OnOffsetReset
 from kclient.positions.state import reset_policy
 from kclient.positions.table import Positions
 from kclient.positions.validation import PositionValidator, can_validate

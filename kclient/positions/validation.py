@@ -24,8 +24,7 @@ from kclient.generated.offset_for_leader_epoch_request import (
 from kclient.generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from kclient.log import get_logger
 from kclient.network.errors import broker_error
-from kclient.positions.lookup_context import LookupContext
-from kclient.positions.reset_events import TRUNCATED, OffsetReset, report_resets
+from kclient.positions.lookup_context import TRUNCATED, LookupContext, OffsetReset, report_resets
 from kclient.positions.state import AWAIT_VALIDATION, EpochEnd, FetchPosition, PartitionState
 from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
 from kclient.text import format_names, format_partitions

@@ -12,7 +12,7 @@ from kclient.errors import (
     OffsetOutOfRangeError,
     PortClosedError,
 )
-from kclient.positions.reset_events import OffsetReset
+from kclient.positions.lookup_context import OffsetReset
 from kclient.positions.state import FetchPosition
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.positions.fake_cluster import FakeCluster, run, settle

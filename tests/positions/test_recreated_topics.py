@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kclient.errors import OffsetOutOfRangeError
-from kclient.positions.reset_events import OffsetReset
+from kclient.positions.lookup_context import OffsetReset
 from kclient.positions.state import FetchPosition
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata
 from tests.positions.fake_cluster import FakeCluster, run, settle

@@ -12,7 +12,7 @@ from kclient.errors import (
     OffsetOutOfRangeError,
     TopicAuthorizationError,
 )
-from kclient.positions.reset_events import OffsetReset
+from kclient.positions.lookup_context import OffsetReset
 from kclient.positions.state import EpochEnd, FetchPosition
 from kclient.positions.table import Positions
 from kclient.types import LeaderAndEpoch, OffsetAndMetadata

@@ -13,7 +13,7 @@ from kclient.generated.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from kclient.positions.reset_events import OffsetReset
+from kclient.positions.lookup_context import OffsetReset
 from kclient.positions.state import FetchState
 from kclient.positions.table import Positions
 from kclient.positions.updater import PositionUpdater

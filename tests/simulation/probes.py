@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kclient.network.connection import Connection
-from kclient.positions.reset_events import TRUNCATED, OffsetReset
+from kclient.positions.lookup_context import TRUNCATED, OffsetReset
 from kclient.protocol.message import Message
 from kclient.runtime import Address, Runtime
 from tests.simulation.hosts import current_name
