@@ -1,7 +1,7 @@
 """ConsumerCore: builds the parts of one consumer, and passes to each part the others that it uses.
 
     subscription      topics, pattern or partitions          subscription_updater   metadata and group follow it
-    cluster           brokers, leaders, requests             lifecycle              first connection, tasks
+    cluster           brokers, leaders, requests             lifecycle, tasks       first connection, tasks
     positions         where each partition is read next      position_updater       committed → reset → validate
     fetcher, buffer   Fetch requests; fetched bytes          assigned               positions, buffered and delivered
     group             membership, commits, rebalances                               records, changed together
@@ -22,7 +22,6 @@ from kclient.consumer.delivered import UndecodedRecords
 from kclient.consumer.group import GroupConsumer, GroupProtocol
 from kclient.consumer.interceptors import Interceptors
 from kclient.consumer.leave import Leaving
-from kclient.consumer.lifecycle import Lifecycle
 from kclient.consumer.listener import CallUser
 from kclient.consumer.listener_invoker import RebalanceListenerInvoker
 from kclient.consumer.membership import CurrentMembership
@@ -34,7 +33,7 @@ from kclient.consumer.read_ahead import ReadAhead
 from kclient.consumer.rebalance import Rebalance
 from kclient.consumer.subscription import SubscriptionState
 from kclient.consumer.subscription_updater import SubscriptionUpdater
-from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
+from kclient.consumer.tasks import BackgroundTasks, CallTimeouts, Lifecycle
 from kclient.errors import BrokerError
 from kclient.fetch.buffer import FetchBuffer
 from kclient.fetch.delivery import RecordDelivery

@@ -15,8 +15,7 @@ from typing import Final
 from kclient.config import Config
 from kclient.consumer.arguments import checked_partitions, checked_topics
 from kclient.consumer.assigned import AssignedPartitions
-from kclient.consumer.lifecycle import Lifecycle
-from kclient.consumer.tasks import BackgroundTasks, CallTimeouts
+from kclient.consumer.tasks import BackgroundTasks, CallTimeouts, Lifecycle
 from kclient.errors import ArgumentError, KclientError
 from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 from kclient.log import get_logger

@@ -38,12 +38,11 @@ from kclient.consumer.callbacks import CallbackQueue, inside, is_inside
 from kclient.consumer.delivered import DeliveredRecords, UndecodedRecords, nothing_delivered
 from kclient.consumer.group import GroupConsumer
 from kclient.consumer.interceptors import Interceptors
-from kclient.consumer.lifecycle import Lifecycle
 from kclient.consumer.missing_topics import MissingTopics
 from kclient.consumer.read_ahead import ReadAhead
 from kclient.consumer.subscription import SubscriptionKind, SubscriptionState
 from kclient.consumer.subscription_updater import SubscriptionUpdater
-from kclient.consumer.tasks import CallTimeouts, closed_error
+from kclient.consumer.tasks import CallTimeouts, Lifecycle, closed_error
 from kclient.errors import ConcurrentUseError, DeadlineError, KclientError, UsageError, WakeupError
 from kclient.fetch.delivery import DecodeTask, RecordDelivery
 from kclient.metrics.calls import CallMetrics

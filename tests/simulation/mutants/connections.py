@@ -11,10 +11,9 @@ from weakref import WeakKeyDictionary
 from kclient.change_signal import ChangeSignal
 from kclient.consumer import close
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.lifecycle import Lifecycle
 from kclient.consumer.poll import Poll
 from kclient.consumer.rebalance import Rebalance
-from kclient.consumer.tasks import CallTimeouts
+from kclient.consumer.tasks import CallTimeouts, Lifecycle
 from kclient.errors import ConnectError, KclientError
 from kclient.group.classic.heartbeat import HeartbeatTask
 from kclient.group.classic.member import ClassicMembership

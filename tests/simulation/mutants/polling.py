@@ -7,9 +7,9 @@ from contextlib import nullcontext
 from typing import Any
 
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.lifecycle import Lifecycle
 from kclient.consumer.poll import Poll, PollSteps
 from kclient.consumer.rebalance import Rebalance
+from kclient.consumer.tasks import Lifecycle
 from kclient.positions.table import Positions
 from kclient.types import TopicPartition
 from tests.simulation.mutants import polling_scripts as scripts
