@@ -26,7 +26,7 @@
 
 A step that fails does not stop the next one. The first error of the user's code is raised at the end; an error that a
 poll has stored and not raised comes first. Every step is bounded by the rest of the timeout, of which a part is
-reserved for LeaveGroup (`leave.py`). A commit without a response at the end of 2 or 6 fails with CommitFailedError
+reserved for LeaveGroup (`group.py`). A commit without a response at the end of 2 or 6 fails with CommitFailedError
 (closed), so that every callback runs.
 
 Commits are given up when every broker has refused connections for a second (`BrokersUnreachable`): such a cluster
@@ -43,7 +43,7 @@ from typing import Final
 from kclient.config.plugins import close_deserializer
 from kclient.consumer.callbacks import CallbackQueue, error_of
 from kclient.consumer.core import ConsumerCore
-from kclient.consumer.leave import LEAVING_SECONDS, deadline_before_leaving
+from kclient.consumer.group import LEAVING_SECONDS, deadline_before_leaving
 from kclient.consumer.subscription import SubscriptionKind
 from kclient.log import get_logger
 from kclient.network.cluster import Cluster

@@ -19,9 +19,8 @@ from kclient.consumer.assigned import AssignedPartitions
 from kclient.consumer.callbacks import CallbackQueue
 from kclient.consumer.commits import CommitManager
 from kclient.consumer.delivered import UndecodedRecords
-from kclient.consumer.group import GroupConsumer, GroupProtocol
+from kclient.consumer.group import GroupConsumer, GroupProtocol, Leaving
 from kclient.consumer.interceptors import Interceptors
-from kclient.consumer.leave import Leaving
 from kclient.consumer.listener import CallUser
 from kclient.consumer.listener_invoker import RebalanceListenerInvoker
 from kclient.consumer.membership import CurrentMembership

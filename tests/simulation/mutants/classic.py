@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from kclient.consumer.callbacks import CallbackQueue
-from kclient.consumer.leave import Leaving
+from kclient.consumer.group import Leaving
 from kclient.consumer.listener import ASSIGNED, REVOKED
 from kclient.consumer.listener_invoker import RebalanceListenerInvoker
 from kclient.consumer.membership import CurrentMembership
