@@ -35,7 +35,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
+
+import attrs
 
 from kclient.log import THROTTLE_SECONDS, get_logger
 from kclient.records.reader import Chunk
@@ -53,6 +55,45 @@ ACTIONS: Final[Mapping[str, str]] = {
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
+@attrs.define
+class RecordsAhead:
+    """Records of the next polls, one Records for each poll, with the number and the size of all."""
+
+    polls: list[Records[Any, Any]] = attrs.field(factory=list)
+    count: int = 0
+    size_bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.polls)
+
+    def add(self, records: Records[Any, Any]) -> None:
+        """Add the records of one more poll."""
+        self.polls.append(records)
+        self.count += len(records)
+        self.size_bytes += _size_bytes(records)
+
+    def first(self) -> Records[Any, Any]:
+        """Return the records of the first poll, or no records."""
+        return self.polls[0] if self.polls else Records()
+
+    def after_first(self) -> Self:
+        """Return all but the first poll, as a new object."""
+        first = self.first()
+        return type(self)(self.polls[1:], self.count - len(first), self.size_bytes - _size_bytes(first))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Iterate over the chunks of all polls."""
+        return (chunk for records in self.polls for chunk in records.chunks)
+
+    def remove(self, partitions: Container[TopicPartition]) -> None:
+        """Remove the records of these partitions."""
+        polls, self.polls, self.count, self.size_bytes = self.polls, [], 0, 0
+        for records in polls:
+            left = Records[Any, Any](chunk for chunk in records.chunks if chunk.partition not in partitions)
+            if len(left):
+                self.add(left)
+
+
 class DeliveredRecords:
     """The records of one poll: handed out at once, or one by one while iterating; and those read ahead.
 
@@ -61,10 +102,10 @@ class DeliveredRecords:
     """
 
     def __init__(
-        self, records: Records[Any, Any], *, one_by_one: bool, ahead: tuple[Records[Any, Any], ...] = ()
+        self, records: Records[Any, Any], *, one_by_one: bool, ahead: RecordsAhead | None = None
     ) -> None:
         self.records = records
-        self.ahead = ahead
+        self.ahead = ahead or RecordsAhead()
         self.received = True
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
         self.one_by_one = one_by_one
@@ -72,19 +113,13 @@ class DeliveredRecords:
         self._current: Record[Any, Any] | None = None  # the record that was handed out last, of that chunk
         self._returned: set[TopicPartition] = set()
         self._committed: Offsets = {}
-        self.half_processed = (
-            False  # an interrupted application closes: its listener's commit() leaves these out
-        )
+        # Set while an interrupted application closes: its listener's commit() leaves these records out.
+        self.half_processed = False
         self._iterator: Iterator[Record[Any, Any]] | None = None
 
     def following(self) -> DeliveredRecords:
         """Return what iteration hands out after these: the first of the records read ahead."""
-        first, *rest = self.ahead or (Records(),)
-        return DeliveredRecords(first, one_by_one=True, ahead=tuple(rest))
-
-    def count_ahead(self) -> int:
-        """Return the number of records read ahead."""
-        return sum(map(len, self.ahead))
+        return DeliveredRecords(self.ahead.first(), one_by_one=True, ahead=self.ahead.after_first())
 
     @property
     def all_handed_out(self) -> bool:
@@ -165,7 +200,7 @@ class DeliveredRecords:
         chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
         if self.one_by_one:
             self._returned.update(chosen)
-        self.ahead = tuple(left for records in self.ahead if len(left := _without(records, chosen)))
+        self.ahead.remove(chosen)
         return chosen
 
     def return_all(self) -> Offsets:
@@ -180,7 +215,7 @@ class DeliveredRecords:
         return self._first_ahead() | rest
 
     def _first_ahead(self) -> Offsets:
-        return _first_offsets(chunk for chunk in _chunks(self.ahead) if len(chunk))
+        return _first_offsets(chunk for chunk in self.ahead.chunks() if len(chunk))
 
     def _waiting(self) -> Offsets:
         """Return the first offset of each partition that iteration has not begun."""
@@ -191,17 +226,13 @@ class DeliveredRecords:
         return {tp: offset for tp, offset in firsts.items() if tp not in self._returned}
 
 
-def nothing_delivered(ahead: tuple[Records[Any, Any], ...] = ()) -> DeliveredRecords:
+def nothing_delivered(ahead: RecordsAhead | None = None) -> DeliveredRecords:
     """Return an empty delivery."""
     return DeliveredRecords(Records(), one_by_one=False, ahead=ahead)
 
 
-def _chunks(polls: Iterable[Records[Any, Any]]) -> Iterator[Chunk]:
-    return (chunk for records in polls for chunk in records.chunks)
-
-
-def _without(records: Records[Any, Any], partitions: Container[TopicPartition]) -> Records[Any, Any]:
-    return Records(chunk for chunk in records.chunks if chunk.partition not in partitions)
+def _size_bytes(records: Records[Any, Any]) -> int:
+    return sum(chunk.size_bytes for chunk in records.chunks)
 
 
 def _first_offsets(chunks: Iterable[Chunk]) -> Offsets:

@@ -101,7 +101,7 @@ class Poll:
         """Return records of several polls: `max_records`, or about `max_bytes`, or what is there after `timeout` s."""
         with self._inside_poll():
             # More records wait if they were read ahead for iteration, or for a larger batch: they are fetched again.
-            self._begin(keeps_ahead=self._assigned.delivered.count_ahead() <= max_records)
+            self._begin(keeps_ahead=self._assigned.delivered.ahead.count <= max_records)
             records = await self._poll(timeout, lambda: self._collector.next_batch(max_records, max_bytes))
             return records if records.chunks else await self._collector.hand_out_gathered()
 
@@ -120,9 +120,8 @@ class Poll:
         """Take the steps of the module's table until `next_records` returns some."""
         deadline = self._runtime.now() + timeout
         while True:
-            seen = (
-                self._changed.count
-            )  # before the state is read: a change during the steps ends the wait below
+            # Before the state is read: a change during the steps ends the wait below.
+            seen = self._changed.count
             self._read_ahead.note_changes()
             self._timeouts.check()
             self._check_open()
@@ -291,9 +290,8 @@ class PollSteps:
 
     def due_times(self, now: float) -> list[float]:
         """Return when a waiting poll must run the steps again even if nothing has changed."""
-        times = [
-            now + self._config.max_poll_interval_ms / 3000
-        ]  # the poll timer is restarted well before its end
+        # The poll timer is restarted well before its end.
+        times = [now + self._config.max_poll_interval_ms / 3000]
         if (check_at := self._missing_topics.next_check()) is not None:
             times.append(check_at)
         if self._group is not None and (due := self._group.commits.auto_commit_at()) is not None:
@@ -356,9 +354,6 @@ class RecordCollector:
         await self._decode(task)
         if self._runtime.buggify("others run while records are decoded"):
             await asyncio.sleep(0)
-        if self._assigned.delivered.ahead and task.fails_at_once:
-            self._delivery.abandon()
-            return None
         records = self._delivery.finish(task)
         self._undecoded.note(records.chunks, self._runtime.now())
         return records if records.chunks else None
@@ -367,18 +362,16 @@ class RecordCollector:
         """Gather records. Return them when there are enough; until then None, and the poll waits for a change."""
         while True:
             gathered = self._assigned.delivered.ahead
-            count = sum(map(len, gathered))
-            size_bytes = sum(chunk.size_bytes for records in gathered for chunk in records.chunks)
-            if count >= max_records or size_bytes >= max_bytes:
+            if gathered.count >= max_records or gathered.size_bytes >= max_bytes:
                 return await self.hand_out_gathered()
-            records = await self.collect(min(max_records - count, GATHERED_AT_ONCE))
+            records = await self.collect(min(max_records - gathered.count, GATHERED_AT_ONCE))
             if records is None:
                 return None
-            self._assigned.delivered.ahead += (records,)
+            self._assigned.delivered.ahead.add(records)
 
     async def hand_out_gathered(self) -> Records[Any, Any]:
         """Hand out what was gathered, as the records of one poll."""
-        chunks = [chunk for records in self._assigned.delivered.ahead for chunk in records.chunks]
+        chunks = self._assigned.delivered.ahead.chunks()
         records = Records[Any, Any](chunks, keeps_errors=self._config.on_decode_error == "keep")
         return await self.hand_out(records, one_by_one=False)
 

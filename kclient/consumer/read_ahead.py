@@ -66,17 +66,15 @@ class ReadAhead:
 
     def read(self, max_records: int) -> None:
         """Deliver the records of the next polls after those just delivered. Stop before whatever may raise."""
-        delivered = self._assigned.delivered
+        ahead = self._assigned.delivered.ahead
         until = self._runtime.now() + READ_AHEAD_SECONDS
-        left, left_bytes = READ_AHEAD_RECORDS - len(delivered.records), self._bytes
+        most = READ_AHEAD_RECORDS - len(self._assigned.delivered.records) - max_records
         try:
-            while left >= max_records and left_bytes > 0 and self._runtime.now() < until:
+            while ahead.count <= most and ahead.size_bytes < self._bytes and self._runtime.now() < until:
                 records = self._decode(max_records)
                 if records is None:
                     break
-                delivered.ahead += (records,)
-                left -= len(records)
-                left_bytes -= sum(chunk.size_bytes for chunk in records.chunks)
+                ahead.add(records)
         except BaseException:
             self._assigned.return_all()
             raise
@@ -87,9 +85,6 @@ class ReadAhead:
         if task is None:
             return None
         task.decode()
-        if task.fails_at_once:
-            self._delivery.abandon()  # the poll that reaches the error raises it
-            return None
         records = self._delivery.finish(task)
         return records if len(records) else None
 
@@ -118,13 +113,13 @@ class ReadAhead:
         last = self._assigned.delivered
         if not last.ahead or not last.all_handed_out:
             return False
+        following = last.following()
         if self._changes() != self._changes_seen or now >= self._valid_until:
             return False
-        self._metrics.polled(now)
-        following = last.following()
         if self._assigned.delivered is not last or not last.ahead:
             return False  # a signal handler has polled, or moved a position, since the first line
         self._assigned.delivered = following  # one store: an interrupt comes before or after it
+        self._metrics.polled(now)
         return True
 
     def _begin_validity(self) -> None:

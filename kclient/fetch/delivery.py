@@ -67,13 +67,16 @@ class DecodedChunk:
 class DecodeTask:
     """The decoding for one poll.
 
-    `picked`: the entries of the buffer to decode. After `decode`, `decoded` contains the records in order,
-    `decode_error` the error that ended the decoding early and `error_entry` its entry. `runs_user_code`: there is a
-    deserializer to call.
+    `picked`: the entries of the buffer to decode. `ahead`: the poll has records already, a later one meets the error.
+    After `decode`, `decoded` contains the records in order, `decode_error` the error that ended the decoding early and
+    `error_entry` its entry. `runs_user_code`: there is a deserializer to call.
     """
 
-    def __init__(self, picked: Sequence[CompletedFetch], max_records: int, config: Config) -> None:
+    def __init__(
+        self, picked: Sequence[CompletedFetch], max_records: int, config: Config, *, ahead: bool
+    ) -> None:
         self.picked = picked
+        self.ahead = ahead
         self.decoded: list[DecodedChunk] = []
         self.decode_error: KclientError | None = None
         self.error_entry: CompletedFetch | None = None
@@ -83,11 +86,6 @@ class DecodeTask:
         self.runs_user_code = config.key_deserializer is not None or config.value_deserializer is not None
         self._unpacked_bytes_left = config.buffer_memory_bytes
         self._piece = 1 if self.runs_user_code else FIRST_PIECE
-
-    @property
-    def fails_at_once(self) -> bool:
-        """Whether an error ended the decoding before the first record."""
-        return self.decode_error is not None and not any(len(decoded.chunk) for decoded in self.decoded)
 
     def decode(self, budget_seconds: float | None = None) -> bool:
         """Decode up to `max_records` records. Return True when done. Any thread may call this, one at a time.
@@ -172,7 +170,7 @@ class RecordDelivery:
         Partitions without data cost nothing. Pass every task to `finish`. A task that was not passed on, because its
         poll was cancelled while decoding, is abandoned here, and its records are fetched again.
         """
-        self.abandon()
+        self._abandon_task()
         if self._seen != self._positions.changed.count:
             self._seen = self._positions.changed.count
             self._buffer.unpark()
@@ -182,7 +180,7 @@ class RecordDelivery:
             return None
         if self._open:
             self._close_batches(picked)
-        self._task = DecodeTask(picked, max_records, self._config)
+        self._task = DecodeTask(picked, max_records, self._config, ahead=ahead)
         return self._task
 
     def _close_batches(self, picked: list[CompletedFetch]) -> None:
@@ -278,7 +276,8 @@ class RecordDelivery:
         """Return the records of a decoded task, after moving the positions of their partitions.
 
         The result is empty but has `next_offsets()` if there were only control batches, aborted or compacted data.
-        Raise the error that ended the decoding if there is no record to return; for a damaged batch, the second time.
+        Raise the error that ended the decoding if the poll has no record to return; for a damaged batch, the second
+        time.
         """
         self._task = None
         self._note_open(task.picked)
@@ -288,6 +287,7 @@ class RecordDelivery:
         if (
             exc is not None
             and entry is not None
+            and not task.ahead
             and not any(map(len, delivered))
             and self._is_current(entry)
             and not self._refetches(entry, exc)
@@ -364,7 +364,7 @@ class RecordDelivery:
             if not fetch.exhausted and fetch in self._buffer.queue(fetch.tp):
                 self._buffer.put_back(fetch.tp, in_front=True)
 
-    def abandon(self) -> None:
+    def _abandon_task(self) -> None:
         """Drop what a cancelled poll decoded: its readers have moved on, its positions have not."""
         task, self._task = self._task, None
         if task is not None:

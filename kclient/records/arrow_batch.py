@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kclient.errors import ArgumentError
+from kclient.records.columns import Columns
 from kclient.records.reader import Chunk
 from kclient.records.records import Records
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -54,9 +55,9 @@ def arrow_batch(records: Records[Any, Any], columns: Sequence[str] | None) -> Ar
 
 def _by_partition(chunks: Iterable[Chunk]) -> list[Chunk]:
     """Return one chunk for each partition: making a column costs about 0.1 ms a chunk, however few rows it has."""
-    found: dict[TopicPartition, Chunk] = {}
+    runs: dict[TopicPartition, list[Columns]] = {}
+    last: dict[TopicPartition, Chunk] = {}
     for chunk in chunks:
-        before = found.get(chunk.partition)
-        runs = chunk.runs if before is None else [*before.runs, *chunk.runs]
-        found[chunk.partition] = Chunk(chunk.partition, chunk.next_offset, chunk.leader_epoch, runs)
-    return list(found.values())
+        runs.setdefault(chunk.partition, []).extend(chunk.runs)
+        last[chunk.partition] = chunk
+    return [Chunk(tp, chunk.next_offset, chunk.leader_epoch, runs[tp]) for tp, chunk in last.items()]

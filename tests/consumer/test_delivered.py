@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.consumer.assigned import AssignedPartitions
-from kclient.consumer.delivered import DeliveredRecords
+from kclient.consumer.delivered import DeliveredRecords, RecordsAhead
 from kclient.positions.state import LATEST, UNKNOWN_LEADER, FetchState
 from kclient.positions.table import Positions
 from kclient.records.reader import PartitionReader
@@ -28,6 +28,17 @@ def records(**counts: int) -> Records:
         data = build_batch(new, base_offset=10, partition_leader_epoch=4)
         chunks.append(PartitionReader("t", int(name[1:]), data, 10).take(1_000))
     return Records(chunks)
+
+
+def read_ahead(*polls: Records) -> RecordsAhead:
+    ahead = RecordsAhead()
+    for each in polls:
+        ahead.add(each)
+    return ahead
+
+
+def size_bytes(ahead: RecordsAhead) -> int:
+    return sum(chunk.size_bytes for chunk in ahead.chunks())
 
 
 def table(**offsets: int) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -108,7 +119,7 @@ def test_what_the_application_committed_itself_is_released() -> None:
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_what_was_read_ahead_is_neither_consumed_nor_committable(one_by_one: bool) -> None:
     """Also of a partition that the poll itself has nothing of."""
-    ahead = (records(p1=2), records(p2=4))
+    ahead = read_ahead(records(p1=2), records(p2=4))
     delivered = DeliveredRecords(records(p0=3), one_by_one=one_by_one, ahead=ahead)
     positions = table(p0=13, p1=12, p2=14)
     assert len(list(delivered)) == (3 if one_by_one else 0)
@@ -117,16 +128,20 @@ def test_what_was_read_ahead_is_neither_consumed_nor_committable(one_by_one: boo
     assert delivered.count_from(delivered.committable(positions)) == ({} if one_by_one else {A: 3})
     assert delivered.return_all() == table(p0=10, p1=10, p2=10)
     assert delivered.return_undelivered([A, B]) == table(p1=10)
-    assert [len(each) for each in delivered.ahead] == [4]
+    assert [len(each) for each in delivered.ahead.polls] == [4]
+    assert (delivered.ahead.count, delivered.ahead.size_bytes) == (4, size_bytes(delivered.ahead))
     assert delivered.consumed(table(p0=13, p1=10, p2=14)) == table(p0=13, p1=10, p2=10)
 
 
 def test_what_follows_is_a_delivery_of_its_own() -> None:
-    delivered = DeliveredRecords(records(p0=3), one_by_one=True, ahead=(records(p1=2), records(p2=4)))
+    delivered = DeliveredRecords(
+        records(p0=3), one_by_one=True, ahead=read_ahead(records(p1=2), records(p2=4))
+    )
     following = delivered.following()
     assert [chunk.partition.partition for chunk in following.records.chunks] == [1]
     assert following.committable(table(p0=13, p1=12, p2=14)) == table(p0=13, p1=10, p2=10)
-    assert (len(delivered.ahead), following.following().ahead) == (2, ())
+    assert (delivered.ahead.count, following.ahead.count, following.following().ahead.count) == (6, 4, 0)
+    assert following.ahead.size_bytes == size_bytes(following.ahead) > 0
 
 
 def assigned_at(records: DeliveredRecords, **offsets: int) -> AssignedPartitions:
@@ -153,10 +168,10 @@ def test_records_before_a_lost_position_are_read_again(lost: bool) -> None:
 
 
 def test_what_was_read_ahead_of_a_deleted_topic_is_dropped() -> None:
-    ahead = (records(p0=2, p1=2), records(p0=2))
+    ahead = read_ahead(records(p0=2, p1=2), records(p0=2))
     assigned = assigned_at(DeliveredRecords(Records(), one_by_one=True, ahead=ahead), p0=14, p1=12)
     assigned.positions.state(A).topic_replaced = True
     assigned.return_of_deleted_topics()
-    left = [(chunk.partition, len(chunk)) for each in assigned.delivered.ahead for chunk in each.chunks]
+    left = [(chunk.partition, len(chunk)) for each in assigned.delivered.ahead.polls for chunk in each.chunks]
     assert left == [(B, 2)]
     assert [state.position and state.position.offset for _, state in assigned.positions.items()] == [14, 12]

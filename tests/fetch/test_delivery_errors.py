@@ -304,3 +304,16 @@ def test_reading_ahead_leaves_a_bad_batch_to_a_poll() -> None:
     assert pipeline.delivery.begin(500, ahead=True) is None
     with pytest.raises(CorruptBatchError):
         pipeline.poll()
+
+
+def test_reading_ahead_neither_raises_nor_fetches_a_damaged_batch_again() -> None:
+    pipeline = DeliveryPipeline(P0)
+    pipeline.arrive(P0, damaged(0, 1))
+    for _ in range(2):
+        task = pipeline.delivery.begin(500, ahead=True)
+        assert task is not None
+        assert task.decode()
+        assert not pipeline.delivery.finish(task).chunks
+        assert P0 in pipeline.buffer.partitions()  # still there, for the poll that reaches it
+    assert not pipeline.poll()  # it is fetched once more
+    assert P0 not in pipeline.buffer.partitions()
