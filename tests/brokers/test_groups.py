@@ -57,7 +57,7 @@ def test_two_members_share_and_the_next_run_resumes(
 
 @pytest.mark.timeout(180)
 @pytest.mark.spec("S2-12", "S2-18", "S2-29", "B.4.8", "I-04")
-def test_the_broker_restarts_and_reading_goes_on(
+def test_the_broker_restarts_and_reading_continues(
     broker: Broker, keys: dict[str, Any], fresh_name: str
 ) -> None:
     """Nothing is lost and nothing comes twice; the group, its coordinator and the leader were all on that broker."""

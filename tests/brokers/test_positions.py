@@ -73,7 +73,7 @@ def test_without_a_policy_the_user_decides(broker: Broker, fresh_name: str) -> N
 
 
 @pytest.mark.spec("S0-09", "S0-24", "S0-31", "S2-45", "D-20")
-def test_the_next_run_goes_on_where_the_last_one_stopped(broker: Broker, fresh_name: str) -> None:
+def test_the_next_run_continues_where_the_last_one_stopped(broker: Broker, fresh_name: str) -> None:
     """One partition amid what was read, one at offset 0, and no question to the leader."""
     broker.kafka.create_topic(fresh_name, 2)
     produce(broker, fresh_name, numbered(40, FIRST), 2, compression_type="gzip")
@@ -129,7 +129,7 @@ def test_offsets_by_time_and_the_ends(broker: Broker, fresh_name: str) -> None:
 
 
 @pytest.mark.spec("S0-48", "S2-25", "S2-43", "D-31")
-def test_seek_while_records_are_in_hand(broker: Broker, fresh_name: str) -> None:
+def test_seek_while_records_are_undelivered(broker: Broker, fresh_name: str) -> None:
     broker.kafka.create_topic(fresh_name)
     produce(broker, fresh_name, numbered(50, FIRST, STEP))
     tp = TopicPartition(fresh_name, 0)

@@ -205,7 +205,7 @@ def test_every_promise_and_every_check_is_broken_once() -> None:
     assert {check for _, check, _ in BREAKS} == set(CHECKS)
 
 
-def test_an_honest_history_is_accepted() -> None:
+def test_a_valid_history_is_accepted() -> None:
     assert honest().findings() == []
 
 

@@ -87,7 +87,7 @@ def test_the_group_shows_no_lag(landed: Landed, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.spec("SP-83")
-def test_the_same_command_again_goes_on(landed: Landed, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_command_again_continues(landed: Landed, capsys: pytest.CaptureFixture[str]) -> None:
     more = ("--group", "lake", "--max-per-trigger", LIMIT, "--json")
     done = call(capsys, *job(landed.cluster.bootstrap_servers, landed.folder, *more))
     plan, finished = done.events
@@ -132,7 +132,7 @@ def test_without_pyspark_nothing_is_claimed_and_the_direct_engine_lands(
     assert manifest.count(tmp_path / "raw") == ROWS
 
 
-def test_where_spark_does_not_start_the_direct_engine_may_go_on(
+def test_where_spark_does_not_start_the_direct_engine_may_continue(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     """The advice that is given must be one that can be taken: no batch has begun, so another engine may."""
@@ -154,7 +154,7 @@ def test_where_spark_does_not_start_the_direct_engine_may_go_on(
 
 
 @pytest.mark.spec("SP-89")
-def test_status_reads_the_checkpoint_and_asks_for_the_ends_when_told_where(
+def test_status_reads_the_checkpoint_and_with_bootstrap_servers_the_ends(
     landed: Landed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = str(landed.folder / "checkpoint")

@@ -44,7 +44,7 @@ def test_defaults_are_kafkas_own() -> None:
     assert (config.key_deserializer, config.value_deserializer) == (None, None)
 
 
-def test_the_system_sizes_the_receive_buffer_unless_told_otherwise() -> None:
+def test_the_system_sizes_the_receive_buffer_by_default() -> None:
     assert load(HERE).receive_buffer_bytes == -1
     assert load({**HERE, "receive_buffer_bytes": 65_536}).receive_buffer_bytes == 65_536
 

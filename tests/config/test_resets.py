@@ -55,7 +55,7 @@ def test_what_on_out_of_range_takes_and_that_new_partitions_begin_at_the_end(
 
 
 @pytest.mark.spec("U-01")
-def test_each_question_may_have_its_own_answer() -> None:
+def test_each_policy_may_have_its_own_value() -> None:
     assert policy(on_no_committed_offset="earliest", on_offset_out_of_range="latest") == (EARLIEST, LATEST)
 
 

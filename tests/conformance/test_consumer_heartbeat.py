@@ -169,7 +169,7 @@ def test_a_member_that_leaves_frees_its_partitions_for_the_others(target: Target
 # --- epochs
 
 
-def test_the_epoch_must_be_the_current_one_or_that_of_a_lost_answer(target: Target, group: str) -> None:
+def test_the_epoch_must_be_the_current_one_or_that_of_a_lost_response(target: Target, group: str) -> None:
     topic = target.topic(2)
     topic_id = target.topic_id(topic)
     one, two = Member(target, group, "m1"), Member(target, group, "m2")

@@ -206,7 +206,7 @@ def test_only_consumers_are_taken_over(target: Target, group: str, topic: str) -
         assert classic_state(target, group)[0] == "CompletingRebalance"
 
 
-def test_what_an_assignor_adds_to_assignments_stands_in_the_way_and_what_it_adds_to_subscriptions_does_not(
+def test_user_data_in_assignments_prevents_the_upgrade_and_in_subscriptions_does_not(
     target: Target, group: str, topic: str
 ) -> None:
     why = (

@@ -91,7 +91,7 @@ def test_an_epoch_that_ended_earlier_is_reported_where(target: Target, topic: st
 
 
 @pytest.mark.spec("B.10.2")
-def test_an_empty_answer_waits_for_max_wait(target: Target, topic: str, version: int) -> None:
+def test_an_empty_response_waits_for_max_wait(target: Target, topic: str, version: int) -> None:
     with within(2) as elapsed:
         row = fetch_one(target, version, topic, 0, max_wait_ms=150, min_bytes=1)
     assert elapsed.seconds > 0.12

@@ -37,7 +37,7 @@ def told(answer: Any) -> int:
 
 
 @pytest.mark.spec("B.10.14")
-def test_an_incremental_answer_holds_only_what_changed(target: Target, version: int) -> None:
+def test_an_incremental_response_holds_only_what_changed(target: Target, version: int) -> None:
     first, second = target.topic(), target.topic()
     session = Session(target, version, {first: 0, second: 0})
     assert told(session.answer) == 2

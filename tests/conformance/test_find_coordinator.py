@@ -93,7 +93,7 @@ def test_several_keys_are_answered_each(target: Target, version: int) -> None:
 
 
 @pytest.mark.api("FindCoordinator", SEVERAL, few=True)
-def test_no_keys_no_answers(target: Target, version: int) -> None:
+def test_no_keys_no_responses(target: Target, version: int) -> None:
     answer = target.ask(FindCoordinatorRequest(coordinator_keys=[]), version)
     assert answer.coordinators == []
 

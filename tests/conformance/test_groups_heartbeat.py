@@ -72,7 +72,7 @@ def test_in_completing_rebalance_all_is_well(target: Target, group: str, version
 
 
 @pytest.mark.spec("B.21")
-def test_a_member_id_that_was_only_handed_out_has_no_generation_yet(target: Target, group: str) -> None:
+def test_a_member_id_before_the_join_has_no_generation(target: Target, group: str) -> None:
     with Member(target, group) as member:
         assert member.ask_to_join().error_code == errors.MEMBER_ID_REQUIRED
         assert member.heartbeat(generation_id=-1) == errors.UNKNOWN_MEMBER_ID

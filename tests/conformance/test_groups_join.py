@@ -210,7 +210,7 @@ def test_a_follower_with_other_metadata_starts_a_new_round(target: Target, group
 
 
 @pytest.mark.spec("B.21")
-def test_joining_again_unchanged_in_completing_rebalance_repeats_the_answer(
+def test_joining_again_unchanged_in_completing_rebalance_repeats_the_response(
     target: Target, group: str
 ) -> None:
     leader, follower = pair(target, group)

@@ -68,7 +68,7 @@ def test_a_leave_makes_the_others_rejoin(target: Target, group: str) -> None:
 
 
 @pytest.mark.spec("B.21")
-def test_a_member_id_that_was_only_handed_out_may_leave(target: Target, group: str) -> None:
+def test_a_member_id_before_the_join_may_leave(target: Target, group: str) -> None:
     with Member(target, group) as member:
         assert member.ask_to_join().error_code == errors.MEMBER_ID_REQUIRED
         assert member.leave().members[0].error_code == errors.NONE
@@ -77,7 +77,7 @@ def test_a_member_id_that_was_only_handed_out_may_leave(target: Target, group: s
 
 @pytest.mark.spec("B.21")
 @pytest.mark.api("LeaveGroup", 3, few=True)
-def test_several_leave_at_once_each_with_its_answer(target: Target, group: str, version: int) -> None:
+def test_several_leave_at_once_each_with_its_response(target: Target, group: str, version: int) -> None:
     with Member(target, group, instance_id="a") as first, Member(target, group) as second:
         first.settle()
         second.queue(first)

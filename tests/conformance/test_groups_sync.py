@@ -99,7 +99,7 @@ def test_protocol_type_and_name_are_mandatory(
 
 
 @pytest.mark.spec("S4-56", "B.21")
-def test_a_join_before_the_plan_sends_the_parked_back(target: Target, group: str, version: int) -> None:
+def test_a_join_before_the_plan_fails_the_parked_syncs(target: Target, group: str, version: int) -> None:
     versions = {"SyncGroup": version}
     leader, follower = pair(target, group, versions=versions)
     with leader, follower, Member(target, group, versions=versions) as third:
@@ -111,7 +111,7 @@ def test_a_join_before_the_plan_sends_the_parked_back(target: Target, group: str
 
 
 @pytest.mark.spec("S4-56")
-def test_a_leave_before_the_plan_sends_the_parked_back(target: Target, group: str) -> None:
+def test_a_leave_before_the_plan_fails_the_parked_syncs(target: Target, group: str) -> None:
     leader, follower = pair(target, group)
     with leader, follower:
         follower.send_sync()
@@ -121,7 +121,7 @@ def test_a_leave_before_the_plan_sends_the_parked_back(target: Target, group: st
 
 
 @pytest.mark.spec("S4-56")
-def test_changed_metadata_before_the_plan_sends_the_parked_back(target: Target, group: str) -> None:
+def test_changed_metadata_before_the_plan_fails_the_parked_syncs(target: Target, group: str) -> None:
     leader, follower = pair(target, group)
     with leader, follower:
         follower.send_sync()

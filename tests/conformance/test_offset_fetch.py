@@ -106,7 +106,7 @@ def test_several_groups_are_answered_each(target: Target, topic: str, version: i
 
 
 @pytest.mark.api("OffsetFetch", SEVERAL, few=True)
-def test_no_groups_no_answers(target: Target, version: int) -> None:
+def test_no_groups_no_responses(target: Target, version: int) -> None:
     assert target.ask(OffsetFetchRequest(groups=[]), version) == OffsetFetchResponse()
 
 

@@ -78,7 +78,7 @@ def test_acks_of_the_leader_alone_suffice(target: Target, topic: str, version: i
     assert produce(target, topic, version, batch(b"a"), acks=1).error_code == errors.NONE
 
 
-def test_without_acks_there_is_no_answer(target: Target, topic: str, version: int) -> None:
+def test_without_acks_there_is_no_response(target: Target, topic: str, version: int) -> None:
     with target.connect() as raw_client:
         raw_client.send(request(target, topic, version, batch(b"a"), acks=0), version)
         assert raw_client.silent(0.1)

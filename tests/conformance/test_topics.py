@@ -147,7 +147,7 @@ def test_a_topic_named_twice_is_refused(target: Target, version: int) -> None:
 
 
 @pytest.mark.api("CreateTopics", few=True)
-def test_replicas_may_be_placed_by_hand(target: Target, version: int) -> None:
+def test_replicas_may_be_placed_manually(target: Target, version: int) -> None:
     name = fresh("topic")
 
     def placed(*rows: tuple[int, list[int]], partitions: int = -1, replicas: int = -1) -> dict[str, int]:

@@ -218,7 +218,7 @@ def test_only_the_current_producer_ends_its_transaction(target: Target, topic: s
 
 
 @pytest.mark.api("EndTxn")
-def test_the_end_said_again_is_fine_and_the_other_end_is_not(
+def test_the_same_end_marker_again_is_accepted_and_the_other_is_not(
     target: Target, topic: str, version: int
 ) -> None:
     if version >= 5:

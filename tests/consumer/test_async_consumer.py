@@ -34,7 +34,7 @@ from tests.waiting import until
 
 
 @pytest.mark.spec("S0-03", "S0-09", "S3-49")
-def test_iteration_joins_finds_the_position_and_hands_out_every_record() -> None:
+def test_iteration_joins_finds_the_position_and_yields_every_record() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
             values = []
@@ -56,7 +56,7 @@ def test_iteration_joins_finds_the_position_and_hands_out_every_record() -> None
 @pytest.mark.spec("S3-18", "D-78")
 @pytest.mark.parametrize("k", range(5))
 @pytest.mark.parametrize("interval_ms", [0, 1, 5_000])
-def test_a_handler_that_dies_on_a_record_gets_it_again(k: int, interval_ms: int) -> None:
+def test_a_handler_that_fails_on_a_record_gets_it_again(k: int, interval_ms: int) -> None:
     """U-02: whatever the interval of automatic commits."""
 
     async def scenario(broker: MiniBroker) -> None:
@@ -76,7 +76,7 @@ def test_a_handler_that_dies_on_a_record_gets_it_again(k: int, interval_ms: int)
 
 
 @pytest.mark.spec("D-78")
-def test_leaving_a_loop_cleanly_commits_the_record_in_hand_and_a_second_loop_goes_on_after_it() -> None:
+def test_leaving_a_loop_commits_the_current_record_and_a_second_loop_continues() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
             async for record in c:
@@ -394,7 +394,7 @@ def test_the_nearest_of_thousands_of_names_is_not_searched_for_on_the_loop(
     assert get_ident() not in searched
 
 
-def test_a_topic_that_is_not_wanted_any_more_is_not_told_to_be_missing() -> None:
+def test_a_topic_that_is_no_longer_subscribed_is_not_reported_missing() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "order", missing_topic_timeout_ms=100) as c:
             session = c._core
@@ -501,7 +501,7 @@ def test_seek_and_pause_inside_of_a_loop_take_effect_with_the_next_record() -> N
 
 
 @pytest.mark.spec("D-78")
-def test_a_poll_inside_of_a_loop_goes_on_where_the_loop_stopped() -> None:
+def test_a_poll_inside_of_a_loop_continues_where_the_loop_stopped() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:
             async for record in c:

@@ -92,7 +92,7 @@ def test_a_commit_that_no_broker_can_be_asked_for_fails_in_its_callback() -> Non
 
 @pytest.mark.spec("B.14.2", "B.18")
 @pytest.mark.parametrize("connected", [False, True])
-def test_a_commit_without_an_answer_fails_when_close_has_no_time_left(connected: bool) -> None:
+def test_a_commit_without_a_response_fails_when_close_has_no_time_left(connected: bool) -> None:
     async def scenario(place: Place) -> None:
         outcomes = Outcomes()
         c = place.consumer(group_id="g")
@@ -212,7 +212,7 @@ def test_what_a_callback_commits_is_committed_as_well_and_then_no_more() -> None
 
 @pytest.mark.spec("S3-15", "B.18")
 @pytest.mark.parametrize("begun", [False, True])
-def test_interceptors_hear_of_what_close_commits(begun: bool) -> None:
+def test_interceptors_are_called_for_the_commits_of_close(begun: bool) -> None:
     class Interceptor:
         def __init__(self) -> None:
             self.heard: list[dict[Any, int]] = []

@@ -46,7 +46,7 @@ def test_a_commit_that_never_succeeds_costs_no_membership(assignor: str) -> None
 
 @pytest.mark.spec("S3-30", "B.13.6")
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_a_commit_that_is_refused_is_logged_and_the_rebalance_goes_on(
+def test_a_commit_that_is_refused_is_logged_and_the_rebalance_continues(
     assignor: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(place: Place) -> None:

@@ -110,7 +110,7 @@ def test_a_thread_whose_handler_raises_commits_what_it_came_back_from(
 
 @pytest.mark.spec("I-01", "U-02")
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_program_leaves_the_record_in_hand_uncommitted(
+def test_what_ends_the_program_leaves_the_current_record_uncommitted(
     cluster: EmbeddedCluster, error: type[BaseException]
 ) -> None:
     c = assigned(cluster)
@@ -121,7 +121,7 @@ def test_what_ends_the_program_leaves_the_record_in_hand_uncommitted(
 
 @pytest.mark.spec("I-01", "U-02")
 @pytest.mark.parametrize("way", [in_a_with_block, in_a_finally, by_contextlib_closing])
-def test_a_loop_that_is_left_by_a_break_commits_the_record_in_hand(
+def test_a_loop_that_is_left_by_a_break_commits_the_current_record(
     cluster: EmbeddedCluster, way: Callable[[Consumer, Loop], None]
 ) -> None:
     def loop(c: Consumer) -> None:
@@ -161,9 +161,7 @@ def test_what_the_application_has_handled_counts_as_processed(cluster: EmbeddedC
 
 @pytest.mark.spec("I-01", "U-02")
 @pytest.mark.parametrize("closes", ["the thread that reads", "another"])
-def test_nothing_in_hand_is_committed_by_another_thread_than_the_one_that_reads(
-    cluster: EmbeddedCluster, closes: str
-) -> None:
+def test_only_the_reading_thread_commits_its_current_record(cluster: EmbeddedCluster, closes: str) -> None:
     c = assigned(cluster)
 
     def read() -> None:
@@ -225,7 +223,7 @@ def test_a_task_whose_handler_raises_commits_what_it_came_back_from(way: str) ->
 @pytest.mark.parametrize("awaited", [True, False])
 @pytest.mark.parametrize("swallows", [True, False])
 @pytest.mark.parametrize("batches", [True, False])
-def test_a_lifespan_that_cancels_its_loop_leaves_the_record_in_hand_uncommitted(
+def test_a_lifespan_that_cancels_its_loop_leaves_the_current_record_uncommitted(
     awaited: bool, swallows: bool, batches: bool
 ) -> None:
     async def scenario(c: AsyncConsumer) -> None:
@@ -252,7 +250,7 @@ def test_a_lifespan_that_cancels_its_loop_leaves_the_record_in_hand_uncommitted(
 
 
 @pytest.mark.spec("I-01", "U-02")
-def test_a_task_that_swallows_its_own_cancellation_leaves_the_record_in_hand_uncommitted() -> None:
+def test_a_task_that_swallows_its_own_cancellation_leaves_the_current_record_uncommitted() -> None:
     async def scenario(c: AsyncConsumer) -> None:
         async def main() -> None:
             async with c:
@@ -316,7 +314,7 @@ def test_asyncio_logs_the_error_of_a_task_that_is_never_awaited() -> None:
 
 @pytest.mark.spec("I-01", "U-02")
 @pytest.mark.parametrize("cancelled_before", [True, False])
-def test_a_loop_of_a_task_that_is_left_by_a_break_commits_the_record_in_hand(cancelled_before: bool) -> None:
+def test_a_loop_of_a_task_that_is_left_by_a_break_commits_the_current_record(cancelled_before: bool) -> None:
     """A cancellation before the records were taken, which the task has swallowed, says nothing about them."""
 
     async def scenario(c: AsyncConsumer) -> None:
@@ -379,7 +377,7 @@ class Storing(RebalanceListener):
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("automatic", [True, False])
 @pytest.mark.parametrize(("raises", "expected"), [(True, RELEASED), (False, IN_HAND)])
-def test_a_listener_of_an_interrupted_application_does_not_commit_the_record_in_hand(
+def test_a_listener_of_an_interrupted_application_does_not_commit_the_current_record(
     protocol: str, automatic: bool, raises: bool, expected: int
 ) -> None:
     async def scenario() -> None:

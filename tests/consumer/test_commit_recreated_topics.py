@@ -55,7 +55,7 @@ def test_an_offset_of_the_old_topic_is_not_stored_for_the_new_one() -> None:
 
 
 @pytest.mark.spec("I-14", "I-01")
-def test_what_is_still_in_hand_of_the_old_topic_is_not_stored_for_the_new_one() -> None:
+def test_records_of_the_old_topic_are_not_committed_for_the_new_one() -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
             cluster.produce("t", ["old"] * 20, partition=0)

@@ -122,7 +122,7 @@ def test_polls_count_as_polls_while_no_coordinator_can_be_found() -> None:
 
 
 @pytest.mark.spec("S0-03", "S1-22", "S3-18")
-def test_an_automatic_commit_goes_out_in_a_poll_and_nothing_waits_for_its_answer() -> None:
+def test_an_automatic_commit_goes_out_in_a_poll_and_nothing_waits_for_its_response() -> None:
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", ["1", "2"])
         consumer = place.consumer("t", **IN_A_GROUP, enable_auto_commit=True, auto_commit_interval_ms=1_000)

@@ -50,7 +50,7 @@ def table(**offsets: int) -> dict[TopicPartition, OffsetAndMetadata]:
 BEHIND = table(p0=13, p1=12, p2=7)
 
 
-def test_a_poll_hands_everything_out_and_releases_nothing() -> None:
+def test_a_poll_returns_everything_and_releases_nothing() -> None:
     delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
     assert delivered.consumed(BEHIND) == BEHIND
     assert delivered.committable(BEHIND) == table(p0=10, p1=10, p2=7)
@@ -91,7 +91,7 @@ def test_iterating_in_pieces_gives_the_same_records_as_at_once(
     assert delivered.next() is None
 
 
-def test_what_is_taken_back_comes_no_more_and_reports_where_it_goes_on() -> None:
+def test_what_is_taken_back_comes_no_more_and_reports_where_it_continues() -> None:
     delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
     assert delivered.next() is not None
     assert delivered.return_undelivered([A]) == {A: OffsetAndMetadata(11, 4)}

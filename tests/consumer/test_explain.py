@@ -105,7 +105,7 @@ def test_paused_buffered_and_ready() -> None:
     on_a_cluster(play)
 
 
-def test_what_a_loop_has_in_hand_is_ready_too() -> None:
+def test_the_records_a_loop_holds_are_ready_too() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.produce("a", ["0", "1", "2"])
         async with reading(kafka, A0) as consumer:
@@ -164,7 +164,7 @@ def test_backing_off_says_for_how_long_and_why(api: str, error: str, words: str)
     on_a_cluster(play)
 
 
-def test_a_leader_that_is_gone_is_said() -> None:
+def test_a_missing_leader_is_reported() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.create("b", replication=1)
         kafka.produce("b", ["0"])
@@ -309,7 +309,7 @@ def test_an_error_that_waits_for_the_next_poll_is_reported_without_taking_it() -
     on_a_cluster(play)
 
 
-def test_an_answer_with_partitions_that_were_not_requested_is_called_that() -> None:
+def test_a_response_with_partitions_that_were_not_requested_is_called_that() -> None:
     def renumbered(_: Any, answer: Any) -> Any:
         for topic in answer.responses:
             for partition in topic.partitions:
@@ -447,7 +447,7 @@ def test_joining_a_group_says_for_how_long_and_what_it_waits_for() -> None:
     on_a_cluster(play)
 
 
-def test_a_member_says_its_generation_and_a_rebalance_waits_for_a_poll() -> None:
+def test_a_member_reports_its_generation_and_a_rebalance_that_waits_for_a_poll() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         async with reading(kafka, group_id="g") as consumer:
             await consumer.subscribe(["a"])
@@ -509,7 +509,7 @@ def test_the_replica_that_is_read_from_is_named() -> None:
     on_a_cluster(play, brokers=2)
 
 
-def test_an_offset_that_the_log_does_not_have_is_said_while_its_bounds_are_asked_for() -> None:
+def test_an_offset_out_of_range_is_reported_while_its_bounds_are_requested() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         async with reading(kafka, A0, auto_offset_reset="none") as consumer:
             kafka.delay("ListOffsets", ms=400)

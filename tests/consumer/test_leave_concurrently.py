@@ -286,7 +286,7 @@ def test_what_was_lost_is_reported_by_the_next_call_that_leaves_and_not_beside_a
 @pytest.mark.spec("B.18", "S0-13")
 @protocols
 @pytest.mark.parametrize("method", ["assigned", "revoked"])
-def test_what_the_listener_assigns_by_hand_stays(protocol: str, method: str) -> None:
+def test_what_the_listener_assigns_manually_stays(protocol: str, method: str) -> None:
     """Also where it is the very partition that it is told of, and where another call waits to give that up."""
 
     async def scenario(place: Place) -> None:

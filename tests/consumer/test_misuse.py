@@ -164,7 +164,7 @@ def test_a_listener_that_closes_its_consumer_is_notified_once() -> None:
 
 
 @pytest.mark.spec("B.18", "I-24", "M-89")
-def test_a_listener_that_never_returns_and_a_coordinator_that_never_answers_do_not_stretch_close() -> None:
+def test_close_keeps_its_timeout_with_a_hanging_listener_and_a_silent_coordinator() -> None:
     async def scenario(broker: MiniBroker) -> None:
         slow = Slow()
         c = consumer(broker, "a", listener=slow, enable_auto_commit=False, heartbeat_interval_ms=10_000)

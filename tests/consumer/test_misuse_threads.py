@@ -305,7 +305,7 @@ def test_two_threads_that_poll_one_consumer_share_its_records_or_are_refused(bro
 
 
 @pytest.mark.spec("D-78")
-def test_loops_within_loops_hand_out_each_record_once(broker: MiniBroker) -> None:
+def test_nested_loops_yield_each_record_once(broker: MiniBroker) -> None:
     broker.fill("a", 0, *(b"%d" % number for number in range(5, 40)))
     seen: list[int] = []
     with consumer(broker, "a", max_poll_records=7) as c:

@@ -101,7 +101,7 @@ def test_what_is_no_partition_is_not_committed(wrong: Any) -> None:
 
 
 @pytest.mark.spec("B.14.2", "I-38")
-def test_a_callback_hears_of_a_commit_that_ended_in_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_ended_in_a_bug_calls_its_callback(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(self: OffsetCommitter, offsets: Any, **options: Any) -> Any:
         raise ZeroDivisionError("planned")
 

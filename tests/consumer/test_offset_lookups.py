@@ -69,7 +69,7 @@ def test_the_ends_are_those_of_what_may_be_read(level: str) -> None:
 
 @levels
 @pytest.mark.spec("B.2", "U-26", "S2-27")
-def test_the_lag_goes_by_the_same_end_and_by_what_was_handed_out(level: str) -> None:
+def test_the_lag_goes_by_the_same_end_and_by_what_was_returned(level: str) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         with pytest.raises(NotAssignedError):
             consumer.current_lag(A0)

@@ -86,7 +86,7 @@ def test_skip_leaves_the_record_out_and_nothing_else(way: Way) -> None:
 
 
 @ways
-def test_keep_hands_out_what_was_there_with_the_error(way: Way) -> None:
+def test_keep_returns_the_raw_record_with_the_error(way: Way) -> None:
     with cluster() as kafka, reading(kafka, on_decode_error="keep") as consumer:
         found = way(consumer, 7)
         assert [record.value for record in found if record.offset != 3] == [0, 1, 2, 4, 10, 11]

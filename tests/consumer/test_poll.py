@@ -245,7 +245,7 @@ def test_a_commit_inside_on_partitions_assigned_counts(protocol: str, asks_first
 
 
 @pytest.mark.spec("S0-07", "S0-42")
-def test_the_error_of_a_missing_commit_is_not_raised_again_after_the_commit_that_it_advises() -> None:
+def test_a_missing_commit_error_is_not_raised_again_after_the_advised_commit() -> None:
     async def scenario(place: Place) -> None:
         consumer = await with_a_hundred_records(place, **begin_at("none"))
         await consumer.assign([T0])

@@ -77,7 +77,7 @@ async def buffered(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
 
 
 @pytest.mark.spec("S2-19", "S3-10")
-def test_records_go_on_coming_while_a_join_is_prepared_elsewhere() -> None:
+def test_records_continue_coming_while_a_join_is_prepared_elsewhere() -> None:
     """Δ of "rebalance needed: return nothing". The coordinator is out of reach, so the member cannot join again."""
 
     async def scenario(kafka: EmbeddedCluster) -> None:
@@ -344,7 +344,7 @@ def test_a_commit_while_paused_is_of_what_was_delivered_and_the_rest_comes_witho
 
 
 @pytest.mark.spec("S2-43", "S2-45", "S2-46")
-def test_a_wish_to_reset_goes_before_the_commit_with_its_own_strategy() -> None:
+def test_a_requested_reset_precedes_the_commit_and_keeps_its_strategy() -> None:
     async def scenario(kafka: EmbeddedCluster) -> None:
         await commit(kafka, {A0: 2, A1: 2})
         async with consumer_of(kafka, **GROUP, auto_offset_reset="latest") as consumer:
@@ -434,7 +434,7 @@ def test_each_leader_is_asked_for_its_own_and_nothing_waits_for_the_slow_one() -
 
 @pytest.mark.spec("S2-47", "S0-48", "D-27")
 @pytest.mark.parametrize("what", ["revoked", "sought"])
-def test_an_answer_that_comes_too_late_is_not_applied(what: str) -> None:
+def test_a_response_that_comes_too_late_is_not_applied(what: str) -> None:
     async def scenario(kafka: EmbeddedCluster) -> None:
         kafka.delay("ListOffsets", ms=300, times=1)
         async with consumer_of(kafka) as consumer:

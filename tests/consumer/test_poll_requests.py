@@ -172,7 +172,7 @@ def test_a_wakeup_while_records_are_decoded_waits_for_the_next_poll() -> None:
 
 
 @pytest.mark.spec("S1-32", "S3-19")
-def test_a_commit_amid_iteration_stores_the_offset_after_the_record_in_hand() -> None:
+def test_a_commit_during_iteration_stores_the_offset_after_the_current_record() -> None:
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a", enable_auto_commit=False) as c:
             async for record in c:
@@ -202,7 +202,7 @@ def test_an_automatic_commit_that_may_succeed_later_is_repeated_soon() -> None:
 
 
 @pytest.mark.spec("S3-21", "S3-22")
-def test_any_other_failure_of_an_automatic_commit_is_logged_and_the_interval_goes_on(
+def test_any_other_failure_of_an_automatic_commit_is_logged_and_the_interval_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(broker: MiniBroker) -> None:

@@ -100,7 +100,7 @@ def test_iteration_over_records_read_ahead_stays_on_its_thread(
     assert seen == list(range(10, RECORDS))
 
 
-def test_a_poll_begins_at_the_first_record_that_the_loop_has_not_handed_out(full: MiniBroker) -> None:
+def test_a_poll_begins_at_the_first_record_that_the_loop_has_not_yielded(full: MiniBroker) -> None:
     with assigned(full) as c:
         assert offsets_of(c.poll(5, max_records=35)) == list(range(10, 45))
         assert take(c, 3) == [45, 46, 47]
@@ -126,7 +126,7 @@ def partitions(request: Any) -> list[Any]:
     return [partition for topic in request.topics for partition in topic.partitions]
 
 
-def test_positions_and_commits_are_after_what_was_handed_out(full: MiniBroker) -> None:
+def test_positions_and_commits_follow_the_returned_records(full: MiniBroker) -> None:
     with assigned(full) as c:
         for end in (20, 30, 40):
             take(c, 10)

@@ -59,7 +59,7 @@ def test_the_first_join_reports_the_assignment_alone_and_close_of_the_revocation
 
 
 @pytest.mark.spec("S3-30", "S3-32", "S3-34")
-def test_a_rebalance_commits_then_revokes_then_assigns_and_the_records_go_on() -> None:
+def test_a_rebalance_commits_then_revokes_then_assigns_and_the_records_continue() -> None:
     async def scenario(broker: MiniBroker) -> None:
         class Committing(Journal):
             async def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
@@ -131,7 +131,7 @@ def test_a_member_that_the_coordinator_forgot_loses_its_partitions() -> None:
 
 
 @pytest.mark.spec("S1-17")
-def test_callbacks_of_commits_come_before_the_listener_that_hears_of_a_loss() -> None:
+def test_commit_callbacks_run_before_on_partitions_lost() -> None:
     async def scenario(broker: MiniBroker) -> None:
         journal = Journal()
         async with consumer(broker, "a", listener=journal, enable_auto_commit=False) as c:
@@ -149,7 +149,7 @@ def test_callbacks_of_commits_come_before_the_listener_that_hears_of_a_loss() ->
 
 @pytest.mark.spec("S3-36")
 @pytest.mark.parametrize("method", ["on_partitions_revoked", "on_partitions_assigned"])
-def test_what_a_listener_raises_comes_out_of_poll_once_and_the_rebalance_goes_on(method: str) -> None:
+def test_what_a_listener_raises_comes_out_of_poll_once_and_the_rebalance_continues(method: str) -> None:
     async def scenario(broker: MiniBroker) -> None:
         journal = Journal()
 
@@ -178,7 +178,7 @@ def test_what_a_listener_raises_comes_out_of_poll_once_and_the_rebalance_goes_on
 
 
 @pytest.mark.spec("S3-36")
-def test_a_wakeup_in_on_partitions_revoked_ends_the_poll_as_it_is_and_the_rebalance_goes_on() -> None:
+def test_a_wakeup_in_on_partitions_revoked_ends_the_poll_as_it_is_and_the_rebalance_continues() -> None:
     async def scenario(broker: MiniBroker) -> None:
         journal = Journal()
 

@@ -82,7 +82,7 @@ def test_the_readme_loop(broker: MiniBroker) -> None:
 
 
 @pytest.mark.spec("D-78")
-def test_a_second_loop_goes_on_after_the_record_that_ended_the_first(broker: MiniBroker) -> None:
+def test_a_second_loop_continues_after_the_record_that_ended_the_first(broker: MiniBroker) -> None:
     seen: list[int] = []
     with consumer(broker, "a") as c:
         for record in c:
@@ -170,7 +170,7 @@ def test_user_code_runs_on_the_users_thread_and_may_call_the_consumer(broker: Mi
     }
 
 
-def test_heartbeats_go_on_while_a_listener_blocks(broker: MiniBroker) -> None:
+def test_heartbeats_continue_while_a_listener_blocks(broker: MiniBroker) -> None:
     """D-03, B.3.1."""
 
     class Slow(RebalanceListener):
@@ -288,7 +288,7 @@ def test_interrupts_at_any_moment_of_a_loop_skip_and_repeat_nothing(broker: Mini
     assert interrupts.count > 0
 
 
-def test_an_interrupt_while_the_loop_thread_starts_leaves_none_behind(
+def test_an_interrupt_while_the_loop_thread_starts_leaves_no_thread(
     broker: MiniBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D-77: the call ends, the next one starts another thread, and the fixture finds none of the two."""

@@ -39,7 +39,7 @@ def test_work_waits_for_a_call_and_its_result_goes_back_to_the_flow() -> None:
     on_a_loop(scenario)
 
 
-def test_what_work_raises_goes_to_the_user_and_the_flow_goes_on() -> None:
+def test_what_work_raises_goes_to_the_user_and_the_flow_continues() -> None:
     async def scenario() -> None:
         work = CallbackQueue(ChangeSignal())
 

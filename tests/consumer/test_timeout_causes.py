@@ -17,7 +17,7 @@ LOADING = "COORDINATOR_LOAD_IN_PROGRESS"
 
 
 @pytest.mark.spec("B.14.1")
-def test_a_commit_and_a_question_that_run_out_of_time_report_the_last_refusal() -> None:
+def test_a_commit_and_a_lookup_that_time_out_report_the_last_error() -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
             cluster.produce("t", ["v"], partition=0)

@@ -90,7 +90,7 @@ def test_every_batch_that_counts_is_recorded_once(ran: tuple[int, Path, str]) ->
     assert all(batch.start <= batch.end for batch in recording.batches)
 
 
-def test_both_groups_fall_behind_and_catch_up(ran: tuple[int, Path, str]) -> None:
+def test_both_groups_lag_and_catch_up(ran: tuple[int, Path, str]) -> None:
     recording = Recording.load(ran[1] / "run.json")
     for group in (GROUP, PIPELINE):
         totals = [sample.total for sample in recording.lags[group]]
@@ -138,7 +138,7 @@ def test_what_the_demo_has_not_written_stays(tmp_path: Path) -> None:
     assert (tmp_path / "flights" / "mine").exists()
 
 
-def test_a_lie_costs_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_numbers_fail_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One offset fewer committed than consumed; a file that two manifests name."""
     truth, finish = Embedded.committed, Pipeline.finish
 

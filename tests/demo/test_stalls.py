@@ -7,7 +7,7 @@ from demo.recording import Recovery
 from demo.run import machine
 
 
-def test_work_goes_on_when_the_last_that_waited_has() -> None:
+def test_work_continues_when_the_last_that_waited_has() -> None:
     stall = Stall("The member killed", 10.0, "why", {3, 4})
     assert stall.progressed([3, 4], 9.9) is None  # written before the kill, read after it
     assert stall.progressed([0, 3], 11.0) is None

@@ -57,7 +57,7 @@ def test_the_first_command_installs_what_the_commands_of_the_page_need() -> None
     assert {"cli", "arrow"} <= set(extras.split(",")) <= project["optional-dependencies"].keys()
 
 
-def test_the_loop_commits_what_it_was_given_and_the_batch_goes_on_after_it(
+def test_the_loop_commits_what_it_was_given_and_the_batch_continues_after_it(
     kafka1: KafkaCluster, fresh_name: str, blocks: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(blocks[0])

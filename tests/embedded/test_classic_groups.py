@@ -148,7 +148,7 @@ def test_an_id_that_was_given_out_is_waited_for_no_longer_than_its_session() -> 
 
 
 @pytest.mark.spec("S4-55", "S4-34", "S4-36")
-def test_a_member_whose_answer_is_held_back_does_not_expire() -> None:
+def test_a_member_whose_response_is_held_back_does_not_expire() -> None:
     async def scenario(world: World) -> None:
         parked, slow = world.member(session_ms=6_000), world.member(session_ms=6_000)
         await stable(world, parked, slow)
@@ -163,7 +163,7 @@ def test_a_member_whose_answer_is_held_back_does_not_expire() -> None:
 
 
 @pytest.mark.spec("S4-55")
-def test_the_session_begins_again_with_an_answer_to_a_join_that_was_held_back() -> None:
+def test_the_session_begins_again_with_a_response_to_a_join_that_was_held_back() -> None:
     async def scenario(world: World) -> None:
         parked, slow = world.member(session_ms=6_000), world.member(session_ms=6_000)
         await stable(world, parked, slow)
@@ -178,7 +178,7 @@ def test_the_session_begins_again_with_an_answer_to_a_join_that_was_held_back() 
 
 
 @pytest.mark.spec("S4-55")
-def test_the_session_begins_again_with_an_answer_to_a_sync_that_was_held_back() -> None:
+def test_the_session_begins_again_with_a_response_to_a_sync_that_was_held_back() -> None:
     async def scenario(world: World) -> None:
         leader, parked = world.member(session_ms=6_000), world.member(session_ms=6_000)
         await gathered(world, leader, parked)

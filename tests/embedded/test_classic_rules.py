@@ -97,7 +97,7 @@ async def until_found(world: World, transactional_id: str) -> None:
 
 @pytest.mark.spec("S1-35", "S4-13", "S4-15")
 @pytest.mark.parametrize("version", [0, 3, 6])
-def test_nobody_coordinates_a_group_whose_partition_has_no_leader(version: int) -> None:
+def test_a_group_whose_partition_has_no_leader_has_no_coordinator(version: int) -> None:
     async def scenario(world: World) -> None:
         await known(world)
         names = {world.cluster.coordinator_of(name): name for name in "abcdefghij"}
@@ -161,7 +161,7 @@ def test_a_stable_group_begins_again_for_a_member_without_an_id() -> None:
 
 
 @pytest.mark.spec("S4-33", "B.13.4")
-def test_a_member_that_comes_with_its_new_id_goes_on_with_the_rebalance() -> None:
+def test_a_member_that_comes_with_its_new_id_continues_with_the_rebalance() -> None:
     async def scenario(world: World) -> None:
         member, newcomer = world.member(), world.member()
         await stable(world, member)
@@ -229,7 +229,7 @@ def test_without_a_rebalance_timeout_the_session_timeout_is_taken() -> None:
 
 
 @pytest.mark.spec("S4-40")
-def test_a_plan_that_cannot_be_stored_is_everybodys_error_and_another_rebalance() -> None:
+def test_an_assignment_that_cannot_be_stored_fails_all_members_and_rebalances_again() -> None:
     async def scenario(world: World) -> None:
         leader, follower = world.member(), world.member()
         await gathered(world, leader, follower)

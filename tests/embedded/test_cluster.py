@@ -95,7 +95,7 @@ def test_a_cluster_runs_once_and_its_log_outlives_it() -> None:
         pass
 
 
-def test_a_start_that_fails_leaves_nothing_behind() -> None:
+def test_a_start_that_fails_leaves_no_resources_open() -> None:
     before = [thread.name for thread in threading.enumerate()]
     with EmbeddedCluster() as cluster:
         taken = ("127.0.0.1", int(cluster.bootstrap_servers.rpartition(":")[2]))

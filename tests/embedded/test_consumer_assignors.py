@@ -56,7 +56,7 @@ def test_every_wanted_partition_goes_to_one_that_wants_it(
 
 
 @given(topics_drawn, groups())
-def test_uniform_leaves_no_member_two_behind_another_whose_partitions_it_wants(
+def test_uniform_leaves_no_member_two_partitions_short_of_another_with_its_topics(
     topics: Topics, members: list[MemberSubscription]
 ) -> None:
     found = ASSIGNORS["uniform"](topics, members)

@@ -209,7 +209,7 @@ def test_topics_that_may_not_be_seen() -> None:
 
 @pytest.mark.spec("A-05", "C.4")
 @pytest.mark.parametrize("release", ["4.0", "4.3"])  # which keep what they know of the topics differently
-def test_another_coordinator_reads_the_group_back_and_goes_on(release: str) -> None:
+def test_another_coordinator_reads_the_group_back_and_continues(release: str) -> None:
     async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         partition = coordinates(cluster)
         first = partition.leader

@@ -115,7 +115,7 @@ def test_a_broker_that_is_down_unnoticed_can_be_started_again(cluster: EmbeddedC
     assert [broker.node_id for broker in metadata(cluster, node=1).brokers] == [1, 2, 3]
 
 
-def test_a_paused_broker_says_nothing_and_loses_what_it_leads_until_it_goes_on(
+def test_a_paused_broker_says_nothing_and_loses_what_it_leads_until_it_continues(
     cluster: EmbeddedCluster,
 ) -> None:
     host, port = cluster.bootstrap_servers.split(",")[0].split(":")
@@ -317,7 +317,7 @@ def test_a_broker_says_no_as_often_as_requested(cluster: EmbeddedCluster) -> Non
     assert ask(cluster, ApiVersionsRequest(), 0).error_code == 0
 
 
-def test_answers_are_late_missing_cut_throttled_short_or_something_else(cluster: EmbeddedCluster) -> None:
+def test_responses_are_late_missing_cut_throttled_short_or_something_else(cluster: EmbeddedCluster) -> None:
     host, port = cluster.bootstrap_servers.split(",")[0].split(":")
     request = MetadataRequest(topics=None)
     with RawClient(host, int(port)) as raw_client:

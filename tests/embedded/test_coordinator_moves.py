@@ -170,7 +170,7 @@ def test_without_a_leader_there_is_no_coordinator() -> None:
 
 
 @pytest.mark.spec("S4-42", "B.21", "S4-02")
-def test_a_stable_group_goes_on_without_a_rebalance() -> None:
+def test_a_stable_group_continues_without_a_rebalance() -> None:
     async def scenario(world: World) -> None:
         leader, follower = world.member(), world.member(instance_id="till")
         await stable(world, leader, follower)

@@ -223,7 +223,7 @@ def test_a_throttled_connection_is_answered_at_once_and_then_not_read(version: i
 
 
 @pytest.mark.spec("B.4.6")
-def test_brokers_before_2_0_throttled_by_a_late_answer() -> None:
+def test_brokers_before_2_0_throttled_by_a_late_response() -> None:
     async def test(cluster: EmbeddedCluster, wire: Wire) -> None:
         cluster.throttle("Metadata", 30_000, times=1)
         wire.send(METADATA, 4)
@@ -239,7 +239,7 @@ def test_brokers_before_2_0_throttled_by_a_late_answer() -> None:
 
 
 @pytest.mark.parametrize("handled", [True, False])
-def test_a_dropped_request_is_never_answered_and_the_connection_goes_on(handled: bool) -> None:
+def test_a_dropped_request_is_never_answered_and_the_connection_continues(handled: bool) -> None:
     async def test(cluster: EmbeddedCluster, wire: Wire) -> None:
         cluster.drop("Metadata", handled=handled)
         wire.send(MetadataRequest(topics=[MetadataRequestTopic(name="made")], allow_auto_topic_creation=True))
@@ -251,7 +251,7 @@ def test_a_dropped_request_is_never_answered_and_the_connection_goes_on(handled:
 
 
 @pytest.mark.parametrize("after", [0, 1, 4, 7, 20])
-def test_an_answer_is_cut_at_a_byte(after: int) -> None:
+def test_a_response_is_cut_at_a_byte(after: int) -> None:
     async def test(cluster: EmbeddedCluster, wire: Wire) -> None:
         wire.send()
         _, whole = await wire.answer()
@@ -264,7 +264,7 @@ def test_an_answer_is_cut_at_a_byte(after: int) -> None:
     on_wire(test)
 
 
-def test_a_cut_needs_no_answer() -> None:
+def test_a_cut_needs_no_response() -> None:
     """Produce without acks has none; the connection ends all the same, and the records are there."""
 
     async def test(cluster: EmbeddedCluster, wire: Wire) -> None:
@@ -283,7 +283,7 @@ def test_a_cut_needs_no_answer() -> None:
 
 
 @pytest.mark.spec("F-36")
-def test_a_partial_answer_keeps_the_first() -> None:
+def test_a_partial_response_keeps_the_first() -> None:
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         rows = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(3)]
         ask = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=rows)])
@@ -298,7 +298,7 @@ def test_a_partial_answer_keeps_the_first() -> None:
 
 
 @pytest.mark.spec("F-36")
-def test_a_partial_answer_says_all_of_the_partitions_that_it_keeps() -> None:
+def test_a_partial_response_says_all_of_the_partitions_that_it_keeps() -> None:
     aborted = [AbortedTransaction(producer_id=number, first_offset=number) for number in range(3)]
     rows = [PartitionData(partition_index=number, aborted_transactions=aborted) for number in range(2)]
     answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=rows)])
@@ -308,7 +308,7 @@ def test_a_partial_answer_says_all_of_the_partitions_that_it_keeps() -> None:
 
 
 @pytest.mark.spec("F-36")
-def test_an_answer_becomes_another_one() -> None:
+def test_a_response_becomes_another_one() -> None:
     def doubled(_: Any, answer: Any) -> Any:
         answer.topics += answer.topics
         return answer

@@ -47,7 +47,7 @@ def waits(task: asyncio.Task[Any]) -> Awaitable[bool]:
     return look()
 
 
-def test_an_answer_waits_for_enough_bytes() -> None:
+def test_a_response_waits_for_enough_bytes() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         one = batch(b"a" * 100)
         fetching = asyncio.create_task(on.fetch(0, max_wait_ms=60_000, min_bytes=2 * len(one)))
@@ -60,7 +60,7 @@ def test_an_answer_waits_for_enough_bytes() -> None:
     run(test)
 
 
-def test_an_answer_waits_no_longer_than_asked() -> None:
+def test_a_response_waits_no_longer_than_asked() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         fetching = asyncio.create_task(on.fetch(0, max_wait_ms=60_000))
         assert await waits(fetching)
@@ -72,7 +72,7 @@ def test_an_answer_waits_no_longer_than_asked() -> None:
 
 
 @pytest.mark.parametrize("event", ["move_leader", "delete_topic"])
-def test_an_answer_waits_no_longer_than_the_leader_leads(event: str) -> None:
+def test_a_response_waits_no_longer_than_the_leader_leads(event: str) -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         fetching = asyncio.create_task(on.fetch(0, max_wait_ms=60_000, version=10))
         assert await waits(fetching)

@@ -160,7 +160,7 @@ def test_a_session_ends_with_a_full_request_a_last_one_or_its_last_partition() -
 
 
 @pytest.mark.spec("B.10.14")
-def test_epochs_go_on_at_1() -> None:
+def test_epochs_continue_at_1() -> None:
     async def test(cluster: EmbeddedCluster, talk: Talk) -> None:
         await talk.say(FULL, {0: 0})
         sessions_of(cluster.state.brokers[1]).open[talk.session_id].epoch = LAST_EPOCH

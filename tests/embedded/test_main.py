@@ -103,7 +103,7 @@ def test_one_is_reported_as_one() -> None:
         assert line(process, "stderr").endswith("topic more is made, 1 partition\n")
 
 
-def test_it_listens_where_it_was_told_to() -> None:
+def test_it_listens_on_the_configured_address() -> None:
     with running() as process:
         free = int(line(process, "stdout").strip().rpartition(":")[2])
     with running("--host", "localhost", "--port", str(free)) as process:

@@ -175,7 +175,7 @@ def test_an_empty_group_is_written_without_protocol_leader_and_members() -> None
     play(scenario)
 
 
-def test_observers_hear_of_every_commit_and_who_made_it() -> None:
+def test_observers_are_called_for_every_commit_with_its_member() -> None:
     seen: list[Any] = []
 
     class Watcher(Observer):

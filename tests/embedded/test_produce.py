@@ -126,7 +126,7 @@ def test_topics_are_named_by_id_from_version_13_on() -> None:
     run(test)
 
 
-def test_without_acks_there_is_no_answer_and_an_error_ends_the_connection() -> None:
+def test_without_acks_there_is_no_response_and_an_error_ends_the_connection() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(on.produce(batch(b"a"), acks=0), 0.1)
@@ -222,7 +222,7 @@ def test_five_batches_are_remembered_and_sequences_begin_again_at_0() -> None:
     ("release", "code"),
     [("0.11.0", OUT_OF_ORDER_SEQUENCE_NUMBER), ("2.4", UNKNOWN_PRODUCER_ID), ("2.5", NONE), ("4.3", NONE)],
 )
-def test_a_producer_whose_records_are_gone_may_go_on_since_2_5(release: str, code: int) -> None:
+def test_a_producer_whose_records_are_gone_may_continue_since_2_5(release: str, code: int) -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         assert (await on.produce(*sequenced((0, 5)), version=3)).error_code == code
 

@@ -98,7 +98,7 @@ def test_an_open_transaction_holds_the_last_stable_offset(v2: bool) -> None:
 
 
 @both
-def test_markers_may_come_later_than_the_answer(v2: bool) -> None:
+def test_markers_may_come_later_than_the_response(v2: bool) -> None:
     """While they are not written the transaction is committed, and nobody sees it."""
 
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
@@ -290,7 +290,7 @@ def test_another_coordinator_writes_the_markers(v2: bool) -> None:
     run(test, brokers=3)
 
 
-def test_another_coordinator_goes_on_with_an_open_transaction() -> None:
+def test_another_coordinator_continues_with_an_open_transaction() -> None:
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         producer, slow = RawProducer(cluster, raw_client, "a"), RawProducer(cluster, raw_client, "b")
         await producer.init()

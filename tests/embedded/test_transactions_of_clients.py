@@ -79,7 +79,7 @@ def test_commit_abort_and_two_producers_at_once(cluster: EmbeddedCluster) -> Non
     assert read(cluster, 4) == [b"1", b"2", b"4", b"6"]
 
 
-def test_a_fenced_producer_hears_of_it(cluster: EmbeddedCluster) -> None:
+def test_a_fenced_producer_gets_the_error(cluster: EmbeddedCluster) -> None:
     old = transactional(cluster, "one")
     old.begin_transaction()
     write(old, b"zombie")

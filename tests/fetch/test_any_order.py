@@ -135,11 +135,11 @@ async def scenario(seed: int) -> None:
 @pytest.mark.spec(
     "S0-13", "S2-25", "S2-37", "S2-40", "S2-49", "B.10.9", "B.10.10", "D-31", "D-50", "D-60", "A-13"
 )
-def test_what_is_handed_out_is_the_log_from_the_position_on(seed: int) -> None:
+def test_the_returned_records_are_the_log_from_the_position_on(seed: int) -> None:
     run(scenario(seed))
 
 
-def test_the_same_seed_asks_the_same_questions() -> None:
+def test_the_same_seed_sends_the_same_requests() -> None:
     async def questions() -> list[Any]:
         cluster = FakeCluster({tuple(tp): (1 + tp.partition, 5) for tp in PARTITIONS})  # type: ignore[misc]
         logs = Logs(cluster)

@@ -37,7 +37,7 @@ def test_a_frame_counts_until_the_last_partition_that_came_with_it_is_drained() 
 
 
 @pytest.mark.spec("D-60")
-def test_a_partition_that_was_dropped_and_filled_again_stands_in_line_once() -> None:
+def test_a_partition_that_was_dropped_and_filled_again_is_queued_once() -> None:
     buffer = FetchBuffer()
     buffer.add([fetch(P0, ResponseMemory(1))])
     buffer.drop([P0])

@@ -16,7 +16,7 @@ A0 = TopicPartition("a", 0)
 
 @pytest.mark.spec("B.10.15")
 @pytest.mark.parametrize("named", [lambda node: node, lambda node: node % 3 + 1], ids=["itself", "the next"])
-def test_brokers_that_send_a_consumer_round_in_circles_are_asked_now_and_then(
+def test_brokers_that_redirect_in_circles_are_asked_with_a_backoff(
     named: Callable[[int], int],
 ) -> None:
     async def play() -> None:

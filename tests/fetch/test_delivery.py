@@ -13,7 +13,7 @@ from tests.fetch.fetch_support import ON_1, P0, P1, P2, DeliveryPipeline, batch
 
 
 @pytest.mark.spec("S2-05", "S2-20", "S2-22")
-def test_a_fetch_of_1000_is_handed_out_in_polls_of_300() -> None:
+def test_a_fetch_of_1000_is_returned_in_polls_of_300() -> None:
     pipeline = DeliveryPipeline(P0)
     pipeline.arrive(P0, batch(*range(1000)))
     assert [len(pipeline.offsets(300)) for _ in range(4)] == [300, 300, 300, 100]
@@ -31,7 +31,7 @@ def test_the_limit_counts_over_partitions_and_each_partition_is_in_offset_order(
 
 
 @pytest.mark.spec("S2-39", "S2-41", "D-22")
-def test_the_position_moves_only_when_records_are_handed_out() -> None:
+def test_the_position_moves_only_when_records_are_returned() -> None:
     pipeline = DeliveryPipeline(P0)
     pipeline.arrive(P0, batch(0, 1, 2))
     task = pipeline.delivery.begin(2)
@@ -135,7 +135,7 @@ MOVES: dict[str, Callable[[DeliveryPipeline], None]] = {
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 @pytest.mark.parametrize("moment", ["buffered", "half handed out", "while decoding"])
 @pytest.mark.spec("S2-25", "S2-37", "S2-40", "D-28", "D-31", "D-60")
-def test_what_was_fetched_before_a_move_is_never_handed_out(
+def test_what_was_fetched_before_a_move_is_never_returned(
     move: Callable[[DeliveryPipeline], None], moment: str
 ) -> None:
     pipeline = DeliveryPipeline(P0)
@@ -153,7 +153,7 @@ def test_what_was_fetched_before_a_move_is_never_handed_out(
 
 
 @pytest.mark.spec("D-43", "S0-18", "B.6.3")
-def test_nothing_fetched_before_a_validation_is_handed_out_during_or_after_it() -> None:
+def test_nothing_fetched_before_a_validation_is_returned_during_or_after_it() -> None:
     pipeline = DeliveryPipeline(P0)
     pipeline.positions.advance(P0, 0, 4)
     pipeline.arrive(P0, batch(0, 1))
@@ -165,7 +165,7 @@ def test_nothing_fetched_before_a_validation_is_handed_out_during_or_after_it() 
 
 
 @pytest.mark.spec("S2-24", "S2-38", "B.10.7", "D-22")
-def test_a_paused_partition_keeps_its_data_and_the_others_go_on() -> None:
+def test_a_paused_partition_keeps_its_data_and_the_others_continue() -> None:
     pipeline = DeliveryPipeline(P0, P1)
     pipeline.arrive(P0, batch(*range(200)))
     assert len(pipeline.offsets(50)) == 50
@@ -179,7 +179,7 @@ def test_a_paused_partition_keeps_its_data_and_the_others_go_on() -> None:
 
 
 @pytest.mark.spec("B.10.7", "D-22")
-def test_a_pause_while_decoding_hands_nothing_out() -> None:
+def test_a_pause_while_decoding_returns_nothing() -> None:
     pipeline = DeliveryPipeline(P0)
     pipeline.arrive(P0, batch(0, 1))
     task = pipeline.delivery.begin(500)
@@ -191,7 +191,7 @@ def test_a_pause_while_decoding_hands_nothing_out() -> None:
 
 
 @pytest.mark.spec("B.6.3", "D-60")
-def test_a_partition_that_is_being_revoked_is_not_handed_out() -> None:
+def test_a_partition_that_is_being_revoked_returns_no_records() -> None:
     pipeline = DeliveryPipeline(P0)
     pipeline.arrive(P0, batch(0, 1))
     pipeline.positions.mark_pending_revocation([P0])

@@ -35,7 +35,7 @@ def damaged(*offsets: int) -> bytes:
 
 
 @pytest.mark.spec("U-03", "B.10.11", "S2-48", "D-23", "D-58")
-def test_records_before_a_bad_one_are_handed_out_and_the_position_stays_on_it() -> None:
+def test_records_before_a_bad_one_are_returned_and_the_position_stays_on_it() -> None:
     pipeline = DeliveryPipeline(P0, value_deserializer=fails_on(b"v3"))
     pipeline.arrive(P0, batch(0, 1, 2, 3, 4))
     assert pipeline.offsets() == [(0, 0), (0, 1), (0, 2)]
@@ -177,7 +177,7 @@ def test_an_error_after_records_waits_for_the_next_poll() -> None:
 
 
 @pytest.mark.spec("S2-30", "S2-31", "S2-50")
-def test_out_of_range_at_the_position_is_handed_to_the_position_updater() -> None:
+def test_out_of_range_at_the_position_is_passed_to_the_position_updater() -> None:
     pipeline = DeliveryPipeline(P0)
     pipeline.arrive(P0, error_code=1)
     assert pipeline.poll() is None

@@ -155,7 +155,7 @@ def test_a_diverging_epoch_is_reported_without_a_policy_with_where_the_logs_part
 
 
 @pytest.mark.spec("B.10.6", "B.5.8", "D-42", "D-45")
-def test_a_leader_named_in_an_answer_is_asked_with_its_epoch_though_nobody_answers_metadata() -> None:
+def test_a_leader_named_in_a_response_is_used_with_its_epoch_without_metadata() -> None:
     async def main() -> None:
         async with EmbeddedCluster(brokers=2) as cluster:
             cluster.create_topic("t", 1)
@@ -231,7 +231,7 @@ def test_a_position_is_not_taken_along_into_another_topic_of_the_same_name() -> 
 
 
 @pytest.mark.spec("I-14", "S2-25")
-def test_what_was_fetched_of_the_old_topic_is_not_handed_out() -> None:
+def test_what_was_fetched_of_the_old_topic_is_not_returned() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         logs = Logs(cluster)
@@ -248,7 +248,7 @@ def test_what_was_fetched_of_the_old_topic_is_not_handed_out() -> None:
 
 
 @pytest.mark.spec("S2-27", "B.10.8", "B.10.14")
-def test_numbers_of_an_answer_that_came_too_late_for_its_position_are_kept() -> None:
+def test_numbers_of_a_response_that_came_too_late_for_its_position_are_kept() -> None:
     """A session tells them only once."""
 
     async def scenario() -> None:

@@ -22,7 +22,7 @@ BATCHES = 25
 @pytest.mark.spec("B.10.5", "D-59")
 @pytest.mark.parametrize("release", ["4.3", "2.8", "0.11.0"])
 @pytest.mark.parametrize("slots", [1000, 0], ids=["session", "no session"])
-def test_where_an_answer_holds_one_batch_each_partition_has_its_turn(release: str, slots: int) -> None:
+def test_where_a_response_holds_one_batch_each_partition_has_its_turn(release: str, slots: int) -> None:
     async def main() -> None:
         config = {"max.incremental.fetch.session.cache.slots": slots}
         async with EmbeddedCluster(topics={"t": PARTITIONS}, release=release, config=config) as cluster:
@@ -86,7 +86,7 @@ def test_a_partition_that_is_paused_or_moved_keeps_its_turn() -> None:
 
 
 @pytest.mark.spec("B.10.5", "D-59")
-def test_where_memory_holds_one_answer_the_brokers_have_it_by_turns() -> None:
+def test_where_memory_holds_one_response_the_brokers_have_it_by_turns() -> None:
     """Each partition has its own leader, and a batch takes more than half of the memory."""
 
     async def scenario() -> None:

@@ -185,7 +185,7 @@ def test_after_a_seek_the_next_record_is_the_sought_one(moment: str) -> None:
 
 
 @pytest.mark.spec("S2-24", "D-22", "B.10.7")
-def test_a_paused_partition_is_not_fetched_and_goes_on_from_memory() -> None:
+def test_a_paused_partition_is_not_fetched_and_continues_from_memory() -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         filled(cluster, P0)
@@ -362,7 +362,7 @@ def test_data_of_paused_partitions_does_not_starve_the_others() -> None:
 
 @pytest.mark.spec("D-70", "B.10.14")
 @pytest.mark.parametrize("fault", ["missing", "extra", "twice"])
-def test_an_answer_about_other_partitions_is_discarded(fault: str) -> None:
+def test_a_response_about_other_partitions_is_discarded(fault: str) -> None:
     async def scenario() -> None:
         cluster = on_node_1()
         logs = filled(cluster, P0, P1)
@@ -468,7 +468,7 @@ def test_a_node_is_asked_for_records_when_it_has_said_where_all_its_partitions_b
 
 
 @pytest.mark.spec("B.18", "B.10.14")
-def test_a_broker_that_speaks_no_fetch_of_ours_keeps_no_other_session_from_ending() -> None:
+def test_a_broker_without_our_fetch_versions_keeps_no_other_session_open() -> None:
     async def scenario() -> None:
         cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (2, 5)})
         Logs(cluster).answer_fields = {"session_id": 7}

@@ -34,7 +34,7 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
 
 
 @pytest.mark.spec("S2-53", "S2-40")
-def test_an_answer_about_data_that_are_in_the_buffer_already_is_dropped_and_the_log_says_what_is_next(
+def test_a_response_with_data_that_is_already_buffered_is_dropped_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The leader moved while a Fetch was out, and both leaders answered."""

@@ -175,7 +175,7 @@ def test_one_partition_that_errs_does_not_have_all_others_looked_at(monkeypatch:
     run(scenario())
 
 
-def test_news_that_went_down_with_a_connection_are_told_to_the_session_by_the_next_request() -> None:
+def test_session_changes_lost_with_a_connection_are_in_the_next_request() -> None:
     async def scenario() -> None:
         cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
         logs = Logs(cluster)

@@ -24,7 +24,7 @@ def open_bytes(pipeline: DeliveryPipeline, tp: TopicPartition) -> int:
     return pipeline.buffer.queue(tp)[0].open_bytes
 
 
-def test_a_poll_ends_with_the_batch_that_reaches_the_limit_and_the_next_goes_on() -> None:
+def test_a_poll_ends_with_the_batch_that_reaches_the_limit_and_the_next_continues() -> None:
     pipeline = DeliveryPipeline(P0, buffer_memory_bytes=BUFFER)
     pipeline.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
     assert pipeline.offsets() == [(0, 0), (0, 1), (0, 2), (0, 3)]
@@ -40,7 +40,7 @@ def test_the_limit_counts_over_partitions() -> None:
     assert pipeline.offsets() == [(1, 0), (1, 1)]
 
 
-def test_a_batch_larger_than_the_limit_is_handed_out_alone_and_in_as_many_polls_as_it_takes() -> None:
+def test_a_batch_larger_than_the_limit_is_returned_alone_over_several_polls() -> None:
     pipeline = DeliveryPipeline(P0, buffer_memory_bytes=BUFFER)
     pipeline.arrive(P0, packed(0, 6, size=5_000) + packed(6))
     assert [len(pipeline.offsets(4)) for _ in range(3)] == [4, 4, 0]

@@ -225,7 +225,7 @@ TestPlan.settings = settings(max_examples=150, stateful_step_count=40, deadline=
 
 
 @pytest.mark.spec("S2-08", "S2-39")
-def test_what_is_handed_out_after_room_was_made_moves_the_plan_on() -> None:
+def test_records_returned_after_the_buffer_had_space_update_the_plan() -> None:
     machine = PlanMachine()
     machine.pipeline.arrive(PARTITIONS[0], batch(0, 1))
     machine.says_what_a_new_plan_says()

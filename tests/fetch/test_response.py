@@ -25,7 +25,7 @@ def one_leader() -> FakeCluster:
 
 @pytest.mark.parametrize("code", [6, 9, 56, 74, 78, 3, 100, 103])
 @pytest.mark.spec("B.15.12", "S2-29", "D-61")
-def test_errors_of_a_stale_view_update_metadata_and_are_asked_again_without_a_word(code: int) -> None:
+def test_stale_metadata_errors_update_metadata_and_are_retried_without_a_warning(code: int) -> None:
     async def scenario() -> None:
         cluster = one_leader()
         logs = Logs(cluster)
@@ -47,7 +47,7 @@ def test_errors_of_a_stale_view_update_metadata_and_are_asked_again_without_a_wo
 
 
 @pytest.mark.spec("S2-04", "B.15.12", "I-26")
-def test_a_partition_that_errs_is_asked_again_after_longer_and_longer_pauses_and_the_others_at_once() -> None:
+def test_a_partition_that_errs_is_asked_again_with_growing_pauses_and_the_others_at_once() -> None:
     """From retry_backoff_ms on, twice as long each time, a fifth more or less; an answer without error ends that."""
 
     async def scenario() -> None:
@@ -89,7 +89,7 @@ def test_a_partition_that_errs_is_asked_again_after_longer_and_longer_pauses_and
 
 
 @pytest.mark.spec("S2-04")
-def test_a_node_that_does_not_answer_is_asked_again_after_longer_and_longer_pauses() -> None:
+def test_a_node_that_does_not_answer_is_asked_again_with_growing_pauses() -> None:
     """An answer ends that, and the next failure is followed by a short pause."""
 
     async def scenario() -> None:
@@ -171,7 +171,7 @@ def test_a_refused_topic_is_reported_by_the_polls_until_it_is_granted() -> None:
 
 
 @pytest.mark.spec("B.15.12", "S2-31", "S2-32")
-def test_out_of_range_from_the_leader_waits_in_line_and_is_not_asked_again_meanwhile() -> None:
+def test_out_of_range_from_the_leader_is_queued_and_not_requested_again_meanwhile() -> None:
     async def scenario() -> None:
         cluster = one_leader()
         logs = Logs(cluster)
@@ -257,7 +257,7 @@ def test_a_named_leader_is_taken_over_without_asking(code: int) -> None:
 
 
 @pytest.mark.spec("B.10.8", "S2-27")
-def test_an_answer_leaves_the_numbers_of_the_log_behind() -> None:
+def test_a_response_updates_the_log_offsets() -> None:
     async def scenario() -> None:
         cluster = one_leader()
         logs = Logs(cluster)
@@ -392,7 +392,7 @@ def test_a_failed_request_ends_the_preference_for_a_replica() -> None:
 
 
 @pytest.mark.spec("B.10.14")
-def test_an_answer_without_partitions_by_a_throttling_broker_is_no_fault(
+def test_a_throttled_response_without_partitions_is_not_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:

@@ -118,7 +118,7 @@ def test_one_partition_without_a_topic_id_makes_the_whole_request_go_by_name(
         (None, (7, 0)),
     ],
 )
-def test_what_follows_an_answer_to_an_incremental_request(
+def test_what_follows_a_response_to_an_incremental_request(
     answer: FetchResponse | None, next_one: tuple[int, int]
 ) -> None:
     session = established(at(0), at(1))
@@ -150,7 +150,7 @@ def test_what_follows_an_answer_to_an_incremental_request(
         (None, (0, 0)),
     ],
 )
-def test_what_follows_an_answer_to_a_full_request(
+def test_what_follows_a_response_to_a_full_request(
     answer: FetchResponse | None, next_one: tuple[int, int]
 ) -> None:
     session = FetchSession()
@@ -184,7 +184,7 @@ def test_a_request_that_was_given_up_leaves_a_full_one_that_ends_the_old_session
 
 
 @pytest.mark.spec("I-19")
-def test_an_answer_finds_what_was_asked_last_though_the_wire_did_not_repeat_it() -> None:
+def test_a_response_finds_what_was_asked_last_though_the_wire_did_not_repeat_it() -> None:
     """A seek away and back: the same on the wire, but not the same partition state any more."""
     session = established(at(0), at(1))
     again = PartitionFetch(TopicPartition("orders", 0), 0, 5, ID, position_version=9)

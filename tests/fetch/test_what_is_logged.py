@@ -93,7 +93,7 @@ def test_debug_reports_a_request_that_failed(lines: Lines) -> None:
 
 
 @pytest.mark.spec("S2-53", "U-01")
-def test_info_reports_an_offset_out_of_range_and_where_it_goes_on(lines: Lines) -> None:
+def test_info_reports_an_offset_out_of_range_and_where_it_continues(lines: Lines) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await consumer.assign([A0])
         consumer.seek(A0, 77)
@@ -117,7 +117,7 @@ def test_info_reports_an_offset_out_of_range_without_a_reset(lines: Lines) -> No
 
 
 @pytest.mark.spec("S2-53", "S2-33", "U-28")
-def test_a_topic_that_may_not_be_read_is_a_warning_and_not_one_for_every_answer(lines: Lines) -> None:
+def test_a_topic_that_may_not_be_read_is_a_warning_and_not_one_for_every_response(lines: Lines) -> None:
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         kafka.deny("User:ANONYMOUS", "READ", "Topic:a")
         await consumer.assign([A0])
@@ -130,7 +130,7 @@ def test_a_topic_that_may_not_be_read_is_a_warning_and_not_one_for_every_answer(
 
 
 @pytest.mark.spec("S2-53", "S2-34", "U-28")
-def test_an_error_that_says_nothing_is_a_warning_and_not_one_for_every_answer(lines: Lines) -> None:
+def test_an_error_that_says_nothing_is_a_warning_and_not_one_for_every_response(lines: Lines) -> None:
     def edit(request: Any, answer: Any) -> Any:
         for topic in answer.responses:
             for partition in topic.partitions:

@@ -145,7 +145,7 @@ def test_members_that_want_the_same_get_the_same_number_or_one_more(
 @pytest.mark.parametrize("kind", STICKY)
 @settings(deadline=None)
 @given(data=st.data())
-def test_nobody_could_take_a_partition_of_a_member_that_has_two_more(
+def test_no_member_could_take_a_partition_of_one_that_has_two_more(
     kind: type[Assignor], data: st.DataObject
 ) -> None:
     topics, members = data.draw(groups(alike=False))
@@ -196,7 +196,7 @@ def test_when_members_join_no_more_moves_than_they_get(kind: type[Assignor], dat
 @pytest.mark.parametrize("kind", STICKY)
 @settings(deadline=None)
 @given(data=st.data())
-def test_when_a_member_with_wishes_of_its_own_leaves_it_stays_even_and_nothing_moves_in_vain(
+def test_when_a_member_with_another_subscription_leaves_the_rest_stays_balanced_and_sticky(
     kind: type[Assignor], data: st.DataObject
 ) -> None:
     topics, members = data.draw(groups(alike=False))

@@ -206,7 +206,7 @@ def lived(kind: str, at: int, seed: int = 1) -> Life:
 @pytest.mark.spec("I-30", "I-24", "I-12", "I-08", "B.14.2", "M-95")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_member_cancelled_at_any_await_goes_on_or_is_gone(kind: str) -> None:
+def test_a_member_cancelled_at_any_await_continues_or_is_gone(kind: str) -> None:
     points = lived(kind, NEVER).points
     assert points > 60
     for at in range(1, points + 1, STEPS[kind]):

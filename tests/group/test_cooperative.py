@@ -252,7 +252,7 @@ def test_what_is_kept_is_read_while_the_join_waits_for_a_busy_member() -> None:
 
 
 @pytest.mark.spec("S3-30", "B.13.7", "I-01", "I-06")
-def test_what_goes_is_committed_first_so_the_next_owner_goes_on_where_the_last_stopped() -> None:
+def test_what_goes_is_committed_first_so_the_next_owner_continues_where_the_last_stopped() -> None:
     async def scenario(place: Place) -> None:
         settings = cooperative(enable_auto_commit=True, auto_commit_interval_ms=HOUR)
         async with team(place, **settings) as join, publishing(place, every=0.01):

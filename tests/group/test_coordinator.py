@@ -97,7 +97,7 @@ def test_any_other_code_is_reported_at_once(code: int) -> None:
 
 
 @pytest.mark.spec("B.15.2")
-def test_an_answer_without_our_group_is_an_error() -> None:
+def test_a_response_without_our_group_is_an_error() -> None:
     async def run() -> None:
         async with (
             scripted(On("FindCoordinatorRequest", FindCoordinatorResponse())) as peer,
@@ -129,7 +129,7 @@ def test_an_address_that_cannot_be_counts_as_no_coordinator(node_id: int, host: 
 
 @pytest.mark.spec("S4-11", "B.15.2", "B.4.5")
 @pytest.mark.parametrize("version", range(7))
-def test_every_version_of_the_question(version: int) -> None:
+def test_every_version_of_the_request(version: int) -> None:
     async def run() -> None:
         peer = ScriptedBroker(topics={}, versions={"FindCoordinatorRequest": (version, version)})
         async with peer, coordinating(peer) as (_, coordinator, *_rest):
@@ -240,7 +240,7 @@ def test_without_a_coordinator_a_request_fails_retriably_and_nothing_is_sent() -
 
 
 @pytest.mark.spec("S1-36")
-def test_the_address_in_the_answer_is_used_even_if_metadata_does_not_know_the_broker() -> None:
+def test_the_address_in_the_response_is_used_even_if_metadata_does_not_know_the_broker() -> None:
     async def run() -> None:
         async with (
             scripted() as peer,

@@ -25,14 +25,14 @@ def described(peer: ScriptedBroker) -> GroupDescription | None:
 
 
 @pytest.mark.spec("C.5")
-def test_answers_that_report_no_group_mean_that_there_is_none() -> None:
+def test_responses_that_report_no_group_mean_that_there_is_none() -> None:
     nothing = On("DescribeGroupsRequest", DescribeGroupsResponse(groups=[]))
     assert described(scripted(NOBODY, nothing)) is None
 
 
 @pytest.mark.spec("C.5")
 @pytest.mark.parametrize("newer", [True, False])
-def test_of_an_answer_that_reports_more_than_was_asked_for_the_first_counts(newer: bool) -> None:
+def test_of_a_response_that_reports_more_than_was_asked_for_the_first_counts(newer: bool) -> None:
     names = (GROUP, "another")
     if newer:
         groups = [DescribedConsumerGroup(group_id=name, group_state="Empty") for name in names]

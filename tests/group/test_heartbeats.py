@@ -59,7 +59,7 @@ JOIN_AND_SYNC = ("JoinGroupRequest", "SyncGroupRequest")
 
 
 @pytest.mark.spec("B.13.1", "S4-20")
-def test_heartbeats_go_on_while_the_group_syncs_and_not_while_it_joins() -> None:
+def test_heartbeats_continue_while_the_group_syncs_and_not_while_it_joins() -> None:
     async def scene(running: Running) -> None:
         await running.stable(1)
         running.membership.request_rejoin("test")
@@ -131,7 +131,7 @@ def test_a_membership_that_ends_while_the_join_is_prepared_is_prepared_again() -
 
 
 @pytest.mark.spec("B.15.5", "B.13.9")
-def test_an_answer_that_speaks_of_an_earlier_generation_changes_nothing() -> None:
+def test_a_response_to_an_earlier_generation_changes_nothing() -> None:
     async def run() -> None:
         old, new = scripted(), scripted(*join_then_sync(("flights", 2), generation=2), node_id=1)
         async with old, new, asyncio.timeout(20), member(old, **SOON) as running:
@@ -186,7 +186,7 @@ def test_a_heartbeat_whose_connection_is_lost_is_repeated_at_the_coordinator_fou
 
 
 @pytest.mark.spec("B.13.5", "D-04", "D-10", "A-16")
-def test_a_session_without_an_answer_gives_the_coordinator_up_and_not_the_membership() -> None:
+def test_a_session_without_a_response_gives_the_coordinator_up_and_not_the_membership() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
         await running.until(lambda: lookups(peer) == 2)
@@ -199,7 +199,7 @@ def test_a_session_without_an_answer_gives_the_coordinator_up_and_not_the_member
 
 
 @pytest.mark.spec("B.13.5", "D-04", "A-16")
-def test_a_heartbeat_without_an_answer_gives_the_coordinator_up_after_the_request_timeout() -> None:
+def test_a_heartbeat_without_a_response_marks_the_coordinator_unknown_after_request_timeout() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
         await running.until(lambda: lookups(peer) == 2)
@@ -237,7 +237,7 @@ def test_an_application_that_does_not_poll_in_time_leaves_and_joins_again_with_i
 
 
 @pytest.mark.spec("B.13.5", "D-01", "I-28")
-def test_a_heartbeat_that_waits_for_its_answer_does_not_put_the_end_of_the_poll_interval_off() -> None:
+def test_a_heartbeat_in_flight_does_not_extend_max_poll_interval() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
         await running.until(lambda: running.membership.lost, 0.6)

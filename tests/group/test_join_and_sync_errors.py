@@ -272,7 +272,7 @@ def test_an_assignment_that_does_not_fit_the_subscription_is_not_taken() -> None
 
 
 @pytest.mark.spec("S3-42", "S3-54", "U-28")
-def test_a_leader_that_goes_on_assigning_what_is_not_wanted_is_a_short_warning_and_not_one_for_every_join(
+def test_a_leader_that_assigns_unsubscribed_topics_is_warned_of_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scene(running: Running) -> None:

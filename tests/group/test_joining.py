@@ -59,7 +59,7 @@ def test_the_two_step_join_of_a_follower() -> None:
 
 
 @pytest.mark.spec("S3-39", "S4-19", "S4-21", "S4-27", "B.13.3", "B.13.6")
-def test_the_user_prepares_once_and_is_handed_the_assignment() -> None:
+def test_the_handler_prepares_once_and_receives_the_assignment() -> None:
     async def scene(running: Running) -> None:
         await running.stable()
         assert running.user.prepared == [True]
@@ -86,7 +86,7 @@ def test_every_rebalance_is_prepared_by_the_user() -> None:
 
 
 @pytest.mark.spec("S4-23", "B.13.1", "B.15.4")
-def test_the_generation_is_ours_with_the_answer_to_the_join_but_the_wish_to_join_ends_with_the_sync() -> None:
+def test_the_join_response_sets_the_generation_and_the_sync_ends_the_need_to_rejoin() -> None:
     async def scene(running: Running) -> None:
         await running.until(lambda: peer.of("SyncGroupRequest"))
         assert running.membership.generation == Generation(1, "m-1", "range")
@@ -171,7 +171,7 @@ def test_a_topic_that_does_not_exist_leads_to_empty_assignments() -> None:
 
 
 @pytest.mark.spec("B.13.4", "B.13.10", "A-04")
-def test_a_leader_that_is_told_to_skip_the_assignment_sends_none_and_still_watches() -> None:
+def test_a_leader_with_skip_assignment_sends_none_and_still_watches_metadata() -> None:
     async def scene(running: Running) -> None:
         await _leader_scene(running, 3)
         peer.topics["flights"] = 6

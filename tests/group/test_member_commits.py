@@ -200,7 +200,7 @@ class Wordy(Picky):
         (Leaving(), "'picky' raised SystemExit in subscription_user_data", SystemExit),
     ],
 )
-def test_an_assignor_that_fails_is_reported_and_the_flow_goes_on(
+def test_an_assignor_that_fails_is_reported_and_the_flow_continues(
     assignor: Assignor, told: str, cause: type[object]
 ) -> None:
     async def scene(running: Running) -> None:

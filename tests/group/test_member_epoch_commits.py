@@ -125,7 +125,7 @@ def test_another_try_goes_under_the_newest_epoch_if_the_partition_is_still_ours(
 
 
 @pytest.mark.spec("B.17.6")
-def test_an_epoch_is_never_told_to_a_coordinator_that_would_take_it_for_a_generation() -> None:
+def test_an_epoch_is_never_sent_to_a_coordinator_that_would_read_it_as_a_generation() -> None:
     async def scene(asking: Asking) -> None:
         with pytest.raises(VersionError):
             await asking.commits.commit({F0: OffsetAndMetadata(5)}, retry=True)

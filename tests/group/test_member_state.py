@@ -77,7 +77,7 @@ def test_a_reset_keeps_the_member_id_where_it_should_and_asks_for_a_prepared_joi
 
 
 @pytest.mark.spec("S3-52")
-def test_a_wish_to_rejoin_changes_nothing_else() -> None:
+def test_request_rejoin_changes_nothing_else() -> None:
     standing = MemberStatus(ClassicMemberState.STABLE, Generation(4, "m-1", "range"), None, prepare_due=False)
     standing.request_rejoin("why")
     assert (standing.state, standing.generation) == (ClassicMemberState.STABLE, Generation(4, "m-1", "range"))

@@ -184,7 +184,7 @@ def test_without_retry_the_same_codes_are_a_retriable_failure(code: int, elsewhe
 
 
 @pytest.mark.spec("B.15.8", "U-12")
-def test_a_commit_that_was_not_stored_says_what_was_answered_for_which_partition() -> None:
+def test_a_commit_that_was_not_stored_names_the_error_of_each_partition() -> None:
     async def scene(asking: Asking) -> None:
         offsets = dict.fromkeys((F0, F1, P0), OffsetAndMetadata(5))
         with pytest.raises(CommitFailedError) as failed:
@@ -235,7 +235,7 @@ def test_without_retry_a_lost_connection_is_a_retriable_failure() -> None:
 
 
 @pytest.mark.spec("B.15.8", "D-20", "H-20")
-def test_a_partition_that_the_answer_leaves_out_is_committed_again() -> None:
+def test_a_partition_that_the_response_leaves_out_is_committed_again() -> None:
     async def scene(asking: Asking) -> None:
         await asking.commits.commit({F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6)}, retry=True)
 

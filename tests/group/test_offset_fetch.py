@@ -265,7 +265,7 @@ def test_a_partition_code_that_ends_the_request_goes_before_what_others_say(
 
 @pytest.mark.spec("D-20", "H-20")
 @pytest.mark.parametrize("gap", [read({F1: (4, 0)}), OffsetFetchResponse()], ids=["partition", "group"])
-def test_what_the_answer_leaves_out_is_asked_again_and_never_taken_as_no_commit(
+def test_what_the_response_leaves_out_is_asked_again_and_never_taken_as_no_commit(
     gap: OffsetFetchResponse,
 ) -> None:
     async def scene(asking: Asking) -> None:

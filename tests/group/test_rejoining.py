@@ -107,7 +107,7 @@ def test_a_leader_that_becomes_a_follower_keeps_its_own_topics_fresh_and_no_othe
 
 @pytest.mark.spec("S3-52", "B.13.9", "B.13.4")
 @pytest.mark.parametrize("reason", ["the application asked for it", "because " * 40])
-def test_a_wish_to_rejoin_keeps_the_membership_until_the_join(reason: str) -> None:
+def test_request_rejoin_keeps_the_membership_until_the_join(reason: str) -> None:
     async def scene(running: Running) -> None:
         await running.stable(1)
         running.user.gate = asyncio.Event()
@@ -186,7 +186,7 @@ def test_leaving_in_every_version(version: int) -> None:
     ],
     ids=["moved", "denied", "broken", "member-refused", "lost", "unanswered"],
 )
-def test_leaving_is_done_whatever_the_answer(step: On, told: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_leaving_is_done_whatever_the_response(step: On, told: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kclient.group")
 
     async def scene(running: Running) -> None:

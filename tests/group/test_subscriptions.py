@@ -77,7 +77,7 @@ def test_a_topic_that_is_not_wanted_any_more_is_not_read_even_if_the_group_canno
 
 
 @pytest.mark.spec("S3-42", "S3-54", "B.13.7", "B.6.3")
-def test_what_was_stopped_for_an_assignment_that_does_not_fit_any_more_goes_on(
+def test_what_was_stopped_for_an_assignment_that_does_not_fit_any_more_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(place: Place) -> None:

@@ -14,7 +14,7 @@ SOUND = batch(record(b"sound"), 1)
 
 
 @pytest.mark.spec("B.11.1", "H-26")
-def test_a_record_of_20_million_headers_is_a_typed_error_that_says_how_to_go_on(serve: Serve) -> None:
+def test_a_record_of_20_million_headers_is_a_typed_error_that_says_how_to_continue(serve: Serve) -> None:
     servers = serve(SOUND + with_headers(BOMB) + SOUND)
     seen = run_bounded(f"{READING}:poll_and_go_past", servers, seconds=2, peak_mb=250).result
     assert (seen["offsets"], seen["after"]) == ([0], [2])

@@ -34,7 +34,7 @@ def test_a_hundred_thousand_brokers_are_refused() -> None:
     assert len(outcome.result["warnings"]) == outcome.result["answers"]
 
 
-def test_impossible_brokers_are_reported_once_in_each_answer() -> None:
+def test_impossible_brokers_are_reported_once_in_each_response() -> None:
     outcome = run_bounded(BROKERS, 9_000, False, seconds=3, peak_mb=150)
     told = outcome.result["warnings"]
     assert len(told) == outcome.result["answers"]
@@ -49,7 +49,7 @@ def test_brokers_are_prepared_when_they_are_first_used() -> None:
 
 
 @pytest.mark.parametrize(("extra", "partitions"), [(1_000_000, 2), (0, 1_250_000)])
-def test_more_topics_or_partitions_than_an_answer_can_have_are_refused_unread(
+def test_more_topics_or_partitions_than_a_response_can_have_are_refused_unread(
     extra: int, partitions: int
 ) -> None:
     outcome = run_bounded(TOPICS, extra, partitions, seconds=3, peak_mb=300)
@@ -68,7 +68,7 @@ def test_topics_that_were_not_asked_for_are_dropped() -> None:
     assert outcome.blocked < 1
 
 
-def test_looking_for_the_damage_in_a_long_answer_is_bounded() -> None:
+def test_looking_for_the_damage_in_a_long_response_is_bounded() -> None:
     topics = [MetadataResponseTopic(name=f"t{number}") for number in range(100_000)]
     damaged = b"".join(write_message(MetadataResponse(topics=topics), 12))[:-2]
     began = time.process_time()

@@ -31,7 +31,7 @@ def test_ingest_lands_30_batches_of_100_mb_one_after_the_other(serve: Serve) -> 
     assert seen == {"rows": COUNT}
 
 
-def test_a_poll_decodes_as_many_of_half_a_million_minimal_records_as_it_hands_out(serve: Serve) -> None:
+def test_a_poll_decodes_only_the_records_it_returns_of_half_a_million(serve: Serve) -> None:
     count = 500_000
     servers = serve(minimal_records(count))
     polled = run_bounded(f"{READING}:poll_columns_once", servers, seconds=2, peak_mb=100)

@@ -167,7 +167,7 @@ def unfit(texts: list[str]) -> list[str]:
     return [repr(text)[:300] for text in texts if not text.isprintable() or len(text) > LONGEST_TEXT + 200]
 
 
-def test_no_string_of_an_answer_steers_a_log_or_an_error(cluster: EmbeddedCluster, heard: Heard) -> None:
+def test_no_string_of_a_response_steers_a_log_or_an_error(cluster: EmbeddedCluster, heard: Heard) -> None:
     tried = [(*case, protocol) for case in cases(MEMBER) for protocol in ("classic", "consumer")]
 
     async def scene() -> list[str]:
@@ -183,7 +183,7 @@ def test_no_string_of_an_answer_steers_a_log_or_an_error(cluster: EmbeddedCluste
     assert sum(SHOWN in line for line in heard.lines) >= 5
 
 
-def test_no_string_of_an_answer_steers_a_terminal(
+def test_no_string_of_a_response_steers_a_terminal(
     cluster: EmbeddedCluster, heard: Heard, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def take_part() -> None:

@@ -36,7 +36,7 @@ def test_the_text_of_an_error_is_printable_and_bounded() -> None:
     assert len(errors.ConnectError("x" * 10_000_000).text) < LONGEST_TEXT + 100
 
 
-def test_the_next_step_stands_in_an_error_with_a_long_message_of_a_broker() -> None:
+def test_an_error_with_a_long_broker_message_contains_the_next_step() -> None:
     error = broker_error(42, "Committing", message="m" * 100_000 + HOSTILE)
     assert "(42)" in error.text
     assert error.text.endswith("the same request will be refused again.")

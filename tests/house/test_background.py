@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-INTERRUPTED = "tests/house/test_localkafka.py::test_a_signal_while_a_child_starts_leaves_no_child_behind"
+INTERRUPTED = "tests/house/test_localkafka.py::test_a_signal_while_a_child_starts_leaves_no_process"
 
 
 def test_tests_that_interrupt_themselves_pass_where_sigint_was_ignored() -> None:

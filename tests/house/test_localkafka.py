@@ -73,7 +73,7 @@ def test_without_java_fetching_says_so_and_fails_only_in_ci(tmp_path: Path, ci: 
     assert (run.returncode, run.stderr) == (status, "Kafka 4.3.1 is left out: java is not installed\n")
 
 
-def test_a_release_that_nobody_knows_is_refused_and_the_known_ones_named() -> None:
+def test_an_unknown_release_is_refused_and_the_known_ones_named() -> None:
     assert chosen("2.1.1,0.10.2.2") == ["2.1.1", "0.10.2.2"]
     assert len(chosen("all")) == 9
     with pytest.raises(LocalKafkaError, match=r"known are 4\.4\.0, .* and all, not 2\.1"):
@@ -118,7 +118,7 @@ def test_leaving_the_context_ends_the_children_and_nothing_else(tmp_path: Path) 
     bystander.wait()
 
 
-def test_a_signal_while_a_child_starts_leaves_no_child_behind(
+def test_a_signal_while_a_child_starts_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted(subprocess.Popen[bytes]):

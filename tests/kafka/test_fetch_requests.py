@@ -69,7 +69,7 @@ def test_the_broker_waits_for_bytes_or_for_the_time(kafka1: KafkaCluster, fresh_
 
 
 @pytest.mark.spec("S2-08", "S2-14", "S2-37")
-def test_only_what_is_assigned_is_fetched_and_handed_out(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_only_assigned_partitions_are_fetched_and_returned(kafka1: KafkaCluster, fresh_name: str) -> None:
     zero, one, two = partitions(kafka1, fresh_name, 3)
     tap = Tap()
     with reader(kafka1, zero, one, runtime=tap) as consumer:
@@ -149,7 +149,7 @@ def test_what_is_not_taken_is_not_fetched_without_end(kafka1: KafkaCluster, fres
 
 
 @pytest.mark.spec("S2-17", "S2-25", "D-31")
-def test_an_answer_for_another_offset_is_dropped(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_a_response_for_another_offset_is_dropped(kafka1: KafkaCluster, fresh_name: str) -> None:
     """A fetch waits at the end, the user seeks, a record comes: the answer holds it, and it comes in its turn alone."""
     (tp,) = partitions(kafka1, fresh_name)
     tap = Tap()
@@ -166,7 +166,7 @@ def test_an_answer_for_another_offset_is_dropped(kafka1: KafkaCluster, fresh_nam
 
 
 @pytest.mark.spec("S2-21", "S2-48", "B.10.11", "D-23")
-def test_records_are_decoded_when_they_are_handed_out(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_records_are_decoded_when_they_are_returned(kafka1: KafkaCluster, fresh_name: str) -> None:
     """Up to the first that cannot be; it is told again until it can be, or the user seeks."""
     (tp,) = partitions(kafka1, fresh_name)
     decoded: list[int] = []
@@ -247,7 +247,7 @@ def test_a_position_outside_the_log_is_noted(
 
 
 @pytest.mark.spec("S2-04", "B.4.9")
-def test_questions_are_repeated_with_a_pause(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_requests_are_repeated_with_a_backoff(kafka1: KafkaCluster, fresh_name: str) -> None:
     partitions(kafka1, fresh_name)
     tap = Tap()
     with reader(kafka1, runtime=tap, retry_backoff_ms=200, retry_backoff_max_ms=200) as consumer:

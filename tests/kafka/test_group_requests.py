@@ -161,7 +161,7 @@ def check_who_leads(taps: list[Tap]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spec("B.15.3", "S1-18", "D-01")
-def test_heartbeats_go_on_while_the_application_works(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_heartbeats_continue_while_the_application_works(kafka1: KafkaCluster, fresh_name: str) -> None:
     """Longer than the session without a poll, and nobody takes the member for dead."""
     kafka1.create_topic(fresh_name, 1)
     tap = Tap()
@@ -180,7 +180,7 @@ def test_heartbeats_go_on_while_the_application_works(kafka1: KafkaCluster, fres
 
 
 @pytest.mark.spec("S3-52", "S4-23", "B.13.2", "D-16")
-def test_a_wish_to_rejoin_is_a_flag_until_the_next_poll(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_request_rejoin_is_a_flag_until_the_next_poll(kafka1: KafkaCluster, fresh_name: str) -> None:
     kafka1.create_topic(fresh_name, 1)
     tap = Tap()
     with Consumer(fresh_name, **settings(kafka1, fresh_name), runtime=tap) as consumer:
@@ -232,7 +232,7 @@ def test_cooperative_members_read_on_while_the_others_take_their_time(
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.spec("S1-23", "S1-24", "S4-09", "S4-17", "S4-18", "B.15.2")
-def test_a_coordinator_that_is_gone_is_looked_up_one_question_at_a_time(
+def test_a_lost_coordinator_is_looked_up_with_one_request_at_a_time(
     kafka3: KafkaCluster, fresh_name: str
 ) -> None:
     """Until another broker has taken over: every question is forgotten, answered or not, before the next one."""

@@ -86,7 +86,7 @@ def test_what_has_positions_is_asked_about_no_more(kafka1: KafkaCluster, fresh_n
 
 
 @pytest.mark.spec("S0-20", "S0-26", "S0-58", "S0-19", "D-20")
-def test_a_coordinator_that_stands_still_is_asked_once(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_a_coordinator_that_hangs_is_asked_once(kafka1: KafkaCluster, fresh_name: str) -> None:
     """Polls end in their time and find nothing; nothing is reset; a seek changes what is asked for."""
     zero, one = partitions(kafka1, fresh_name, 2)
     tap = Tap()
@@ -112,7 +112,7 @@ def test_a_coordinator_that_stands_still_is_asked_once(kafka1: KafkaCluster, fre
 
 
 @pytest.mark.spec("S0-43", "S0-46", "S2-47")
-def test_a_leader_that_stands_still_is_asked_once(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_a_leader_that_hangs_is_asked_once(kafka1: KafkaCluster, fresh_name: str) -> None:
     parts = partitions(kafka1, fresh_name, 2)
     tap = Tap()
     with Consumer(**settings(kafka1, tap)) as consumer:
@@ -134,7 +134,9 @@ def test_a_leader_that_stands_still_is_asked_once(kafka1: KafkaCluster, fresh_na
 
 
 @pytest.mark.spec("S0-57")
-def test_nobody_asks_the_group_for_what_is_reset_anyway(kafka1: KafkaCluster, fresh_name: str) -> None:
+def test_no_committed_offset_is_looked_up_for_a_partition_that_is_reset(
+    kafka1: KafkaCluster, fresh_name: str
+) -> None:
     parts = partitions(kafka1, fresh_name, 2)
     tap = Tap()
     with Consumer(**settings(kafka1, tap, group_id=fresh_name)) as consumer:

@@ -37,7 +37,7 @@ def commit_by_hand(
 
 @pytest.mark.spec("S0-06", "S0-09", "S0-24", "S0-31", "S1-32", "S2-26", "S2-45", "S4-48", "D-32", "I-01")
 @pytest.mark.parametrize("cluster", ["kafka1", "kafka28"])
-def test_each_run_goes_on_where_the_last_one_stopped(
+def test_each_run_continues_where_the_last_one_stopped(
     request: pytest.FixtureRequest, consumer_class: Any, cluster: str, fresh_name: str
 ) -> None:
     """Offset 0 of one partition and one amid a batch of the other; with the policy `none` nothing may be reset."""
@@ -64,7 +64,7 @@ def test_each_run_goes_on_where_the_last_one_stopped(
 
 
 @pytest.mark.spec("I-01", "U-02", "S3-18", "D-78")
-def test_what_was_in_hand_when_the_application_failed_comes_again(
+def test_the_current_record_comes_again_after_the_application_failed(
     kafka1: KafkaCluster, consumer_class: Any, fresh_name: str
 ) -> None:
     """An exception at record 5: the next run begins with 5, however often offsets are committed by themselves."""

@@ -238,7 +238,7 @@ def watching(cluster: EmbeddedCluster) -> subprocess.Popen[str]:
 
 
 @pytest.mark.spec("A-17")
-def test_watching_goes_on_until_it_is_interrupted(cluster: EmbeddedCluster) -> None:
+def test_watching_continues_until_it_is_interrupted(cluster: EmbeddedCluster) -> None:
     with watching(cluster) as process:
         assert process.stdout is not None
         seen = [json.loads(process.stdout.readline())["partitions"][0]["end"]]

@@ -54,7 +54,7 @@ async def drain(consumer: AsyncConsumer, count: int, **arguments: Any) -> None:
 
 
 @pytest.mark.spec("S2-51")
-def test_an_answer_gives_one_sample_when_its_last_partition_is_drained() -> None:
+def test_a_response_gives_one_sample_when_its_last_partition_is_drained() -> None:
     async def scenario(cluster: EmbeddedCluster, make: Callable[..., AsyncConsumer]) -> None:
         for tp, count in ((T0, 4), (T1, 6), (T2, 8)):
             cluster.produce("t", [b"v"] * count, partition=tp.partition)
@@ -102,7 +102,7 @@ def test_partitions_that_failed_count_nothing_in_the_sample() -> None:
 
 
 @pytest.mark.spec("S2-27", "B.19.1")
-def test_topics_are_counted_apart_and_together_as_records_are_handed_out() -> None:
+def test_topics_are_counted_apart_and_together_as_records_are_returned() -> None:
     async def scenario(cluster: EmbeddedCluster, make: Callable[..., AsyncConsumer]) -> None:
         cluster.produce("t", [b"v"] * 5, partition=0)
         cluster.produce("u", [b"longer"] * 3, partition=0)
@@ -126,7 +126,7 @@ def test_topics_are_counted_apart_and_together_as_records_are_handed_out() -> No
 
 
 @pytest.mark.spec("B.19.1")
-def test_lag_and_lead_go_by_the_position_and_change_when_records_are_handed_out_and_only_then() -> None:
+def test_lag_and_lead_follow_the_position_and_change_only_when_records_are_returned() -> None:
     async def scenario(cluster: EmbeddedCluster, make: Callable[..., AsyncConsumer]) -> None:
         cluster.produce("t", [b"v"] * 10, partition=0)
         cluster.set_watermarks("t", 0, low=3)

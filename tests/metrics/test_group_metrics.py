@@ -100,7 +100,7 @@ def test_commits_take_the_time_that_the_coordinator_takes() -> None:
 
 
 @pytest.mark.spec("B.19.1")
-def test_heartbeats_are_counted_with_the_longest_answer() -> None:
+def test_heartbeats_are_counted_with_the_longest_response() -> None:
     async def scenario(place: Place) -> None:
         consumer = place.consumer("t", group_id="g", heartbeat_interval_ms=3_000)
         await place.poll_until(consumer, consumer.assignment)

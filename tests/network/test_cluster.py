@@ -197,7 +197,7 @@ def test_a_broker_that_stops_answering_costs_the_connection() -> None:
     asyncio.run(main())
 
 
-def test_whoever_stops_waiting_leaves_the_connection_to_the_others() -> None:
+def test_a_waiter_that_is_cancelled_leaves_the_connection_to_the_others() -> None:
     async def main() -> None:
         script = [
             On("HeartbeatRequest", OK, delay=0.2),
@@ -226,7 +226,7 @@ def test_a_node_that_metadata_does_not_name_is_a_retriable_error_and_asks_for_me
     asyncio.run(main())
 
 
-def test_a_broker_that_another_answer_named_can_be_asked() -> None:
+def test_a_broker_that_another_response_named_can_be_used() -> None:
     async def main() -> None:
         async with (
             ScriptedBroker(topics={}) as peer,
@@ -394,7 +394,7 @@ def test_a_request_that_finds_no_connection_in_time_says_so() -> None:
 
 
 @pytest.mark.spec("H-07", "B.4.8")
-def test_a_connection_that_ends_in_the_moment_it_became_ready_is_not_kept() -> None:
+def test_a_connection_that_ends_as_it_becomes_ready_is_not_kept() -> None:
     """The broker answers ApiVersions twice at once: the second answer ends the connection before anybody used it."""
 
     async def main() -> None:

@@ -59,7 +59,7 @@ def echo(request: HeartbeatRequest) -> HeartbeatResponse:
 
 
 @pytest.mark.spec("B.4.2", "I-16")
-def test_pipelined_requests_get_their_own_answers() -> None:
+def test_pipelined_requests_get_their_own_responses() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         answers = await asyncio.gather(*(beat(connection, str(n)) for n in range(30)))
         assert [answer.error_code for answer in answers] == list(range(30))
@@ -70,7 +70,7 @@ def test_pipelined_requests_get_their_own_answers() -> None:
 
 
 @pytest.mark.spec("B.4.2")
-def test_the_hundred_and_first_request_waits_for_an_answer() -> None:
+def test_the_hundred_and_first_request_waits_for_a_response() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         beats = [asyncio.ensure_future(beat(connection, str(n))) for n in range(101)]
         await asyncio.sleep(0.05)
@@ -82,7 +82,7 @@ def test_the_hundred_and_first_request_waits_for_an_answer() -> None:
 
 
 @pytest.mark.spec("H-07", "I-16")
-def test_the_answer_to_a_cancelled_request_is_not_taken_for_the_next_one() -> None:
+def test_the_response_to_a_cancelled_request_is_not_taken_for_the_next_one() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         cancelled = asyncio.ensure_future(beat(connection, "1"))
         await asyncio.sleep(0.02)
@@ -128,7 +128,7 @@ def test_an_unrequested_response_closes_the_connection() -> None:
 
 
 @pytest.mark.spec("B.4.9", "D-10")
-def test_an_answer_that_never_comes_closes_the_connection_and_fails_everything_on_it() -> None:
+def test_a_response_that_never_comes_closes_the_connection_and_fails_everything_on_it() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         late = asyncio.ensure_future(beat(connection, "1", seconds=0.2))
         behind = asyncio.ensure_future(beat(connection, "2", seconds=60))
@@ -185,7 +185,7 @@ def test_a_frame_above_the_maximum_is_reported_by_its_size() -> None:
 
 
 @pytest.mark.spec("H-06")
-def test_bytes_after_an_answer_are_tolerated_and_counted() -> None:
+def test_bytes_after_a_response_are_tolerated_and_counted() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         answer = await beat(connection, version=3)
         assert answer.error_code == 27
@@ -196,7 +196,7 @@ def test_bytes_after_an_answer_are_tolerated_and_counted() -> None:
     run(On("HeartbeatRequest", raw=whole), body=body)
 
 
-def test_an_answer_that_cannot_be_read_is_a_typed_error_and_the_end_of_the_connection() -> None:
+def test_a_response_that_cannot_be_read_is_a_typed_error_and_the_end_of_the_connection() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         with pytest.raises(ProtocolDecodeError) as caught:
             await beat(connection, version=3)
@@ -295,7 +295,7 @@ def test_an_unused_connection_is_closed_without_a_reason() -> None:
     run(On("HeartbeatRequest", HeartbeatResponse()), body=body, idle_timeout=0.1)
 
 
-def test_a_connection_that_waits_for_an_answer_is_not_unused() -> None:
+def test_a_connection_that_waits_for_a_response_is_not_unused() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
         await beat(connection)
         assert connection.ready
@@ -345,7 +345,7 @@ def test_closing_reports_the_owner_once_and_fails_what_waits() -> None:
 
 
 @pytest.mark.spec("H-03", "I-23")
-def test_whatever_bytes_answer_a_request_it_ends_with_a_typed_error_or_an_answer() -> None:
+def test_whatever_bytes_answer_a_request_it_ends_with_a_typed_error_or_a_response() -> None:
     rng = random.Random(20131)
     bodies = [rng.randbytes(rng.randrange(40)) for _ in range(60)]
 

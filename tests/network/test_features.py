@@ -25,7 +25,7 @@ def answer(epoch: int, level: int, *apis: int) -> ApiVersionsResponse:
 
 
 @pytest.mark.spec("B.4.4")
-def test_levels_follow_the_newest_epoch_and_apis_the_last_answer() -> None:
+def test_levels_follow_the_newest_epoch_and_apis_the_last_response() -> None:
     features = Features()
     features.learn(answer(5, 1, 1, HEARTBEAT))
     assert (features.levels, features.apis) == ({"group.version": 1}, {1, HEARTBEAT})
@@ -36,7 +36,7 @@ def test_levels_follow_the_newest_epoch_and_apis_the_last_answer() -> None:
 
 
 @pytest.mark.spec("B.4.4")
-def test_an_answer_that_does_not_know_the_epoch_reports_no_levels() -> None:
+def test_a_response_that_does_not_know_the_epoch_reports_no_levels() -> None:
     features = Features()
     features.learn(answer(-1, 1, HEARTBEAT))
     assert features.levels == {}

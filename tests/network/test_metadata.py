@@ -48,7 +48,7 @@ def cache_after(*answers: MetadataResponse, version: int = 12) -> MetadataCache:
 
 
 @pytest.mark.spec("B.5.7")
-def test_an_answer_reports_leader_epoch_count_and_id() -> None:
+def test_a_response_reports_leader_epoch_count_and_id() -> None:
     cache = cache_after(answer(partition(1, 5), partition(2, 7, index=1), topic_id=ID_A))
     assert cache.leader(TP) == LeaderAndEpoch(1, 5)
     assert cache.leader(TopicPartition("orders", 1)) == LeaderAndEpoch(2, 7)
@@ -60,7 +60,7 @@ def test_an_answer_reports_leader_epoch_count_and_id() -> None:
 
 
 @pytest.mark.spec("B.5.12")
-def test_an_answer_reports_racks_and_replicas() -> None:
+def test_a_response_reports_racks_and_replicas() -> None:
     """For assignors that look at racks, and for a preferred replica that must be online."""
     one = partition(1, 5)
     one.replica_nodes, one.isr_nodes, one.offline_replicas = [1, 2, 3], [1, 3], [2]
@@ -234,7 +234,7 @@ def test_only_news_of_a_leader_counts_as_progress() -> None:
 
 @pytest.mark.spec("B.5.2", "I-26")
 @pytest.mark.parametrize("leader", [1, -1])
-def test_an_old_brokers_answer_that_repeats_itself_is_no_progress(leader: int) -> None:
+def test_an_old_brokers_response_that_repeats_itself_is_no_progress(leader: int) -> None:
     cache = MetadataCache()
     assert cache.apply(answer(partition(leader, 5)), 8).progress
     assert not cache.apply(answer(partition(leader, 5)), 8).progress
@@ -252,7 +252,7 @@ def test_an_old_brokers_answer_that_repeats_itself_is_no_progress(leader: int) -
         [broker(-1)],
     ],
 )
-def test_an_answer_without_a_usable_broker_is_a_failure(brokers: list[MetadataResponseBroker]) -> None:
+def test_a_response_without_a_usable_broker_is_a_failure(brokers: list[MetadataResponseBroker]) -> None:
     cache = cache_after(answer(partition(1, 5)))
     with pytest.raises(ConnectError) as caught:
         cache.apply(answer(partition(2, 6), brokers=brokers), 12)
@@ -278,7 +278,7 @@ def test_a_topic_without_partitions_is_one_that_is_being_created() -> None:
     assert cache.partition_count("orders") is None
 
 
-def test_a_one_off_answer_adds_to_what_is_known_and_stores_no_error() -> None:
+def test_a_one_off_response_adds_to_what_is_known_and_stores_no_error() -> None:
     cache = cache_after(answer(partition(1, 5)))
     other = MetadataResponse(
         brokers=[broker(1)],

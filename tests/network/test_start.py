@@ -143,7 +143,7 @@ def test_the_peer_is_not_kafka(reply: bytes, says: str) -> None:
 
 
 @pytest.mark.spec("H-07", "H-08")
-def test_a_first_answer_with_a_wrong_correlation_id_is_a_connect_error() -> None:
+def test_a_first_response_with_a_wrong_correlation_id_is_a_connect_error() -> None:
     error = asyncio.run(failure_with(b"\0\0\0\x08\0\0\0\x05\0\0\0\0"))
     assert isinstance(error, VersionError)
     assert "correlation id 5" in str(error)

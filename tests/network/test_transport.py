@@ -115,7 +115,7 @@ def test_the_largest_and_the_smallest_frame_pass() -> None:
     assert receiver.received() == [b"y" * 1000, b"tiny"]
 
 
-def test_nothing_is_handed_out_after_the_owner_gave_up() -> None:
+def test_nothing_is_returned_after_the_owner_gave_up() -> None:
     frames: list[memoryview] = []
     wire = Wire()
     protocol = FrameProtocol(1000, lambda got: (frames.append(got), protocol.abort()), lambda _: None)
@@ -172,7 +172,7 @@ def test_a_frame_that_outgrows_its_buffer_comes_out_whole() -> None:
     assert receiver.received() == [long, b"next"]
 
 
-def test_long_frames_wait_for_room_in_the_budget_of_all_connections() -> None:
+def test_long_frames_wait_for_the_budget_of_all_connections() -> None:
     budget = ReceiveBudget(2 * FIRST_BYTES)
     first, second, third = (Receiver(limit=100_000_000, budget=budget) for _ in range(3))
     body = bytes(FIRST_BYTES + 100)
@@ -188,7 +188,7 @@ def test_long_frames_wait_for_room_in_the_budget_of_all_connections() -> None:
     assert budget.used == 0
 
 
-def test_a_connection_that_ends_gives_its_room_back() -> None:
+def test_a_closed_connection_returns_its_share_of_the_budget() -> None:
     budget = ReceiveBudget(2 * FIRST_BYTES)
     first, second = (Receiver(limit=100_000_000, budget=budget) for _ in range(2))
     for receiver in (first, second):

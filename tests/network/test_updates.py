@@ -65,7 +65,7 @@ def test_a_new_topic_is_asked_for_at_once_with_all_the_others() -> None:
 
 
 @pytest.mark.spec("B.5.2")
-def test_an_answer_to_an_older_question_does_not_forget_what_is_wanted_since() -> None:
+def test_a_response_to_an_older_request_keeps_what_was_requested_since() -> None:
     async def main() -> None:
         async with ScriptedBroker(topics={"a": 1, "b": 1}) as peer, started(peer.address) as cluster:
             peer.script.append(On("MetadataRequest", partial(metadata, peer), delay=0.1))
@@ -104,7 +104,7 @@ def test_old_metadata_is_renewed() -> None:
 
 
 @pytest.mark.spec("B.5.2", "I-26")
-def test_answers_without_news_are_followed_by_longer_and_longer_pauses() -> None:
+def test_responses_without_news_are_followed_by_longer_and_longer_pauses() -> None:
     async def main() -> None:
         config = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 160}
         async with ScriptedBroker(topics={}) as peer, started(peer.address, **config) as cluster:
@@ -193,7 +193,7 @@ def test_an_unknown_topic_is_found_once_it_exists() -> None:
 
 
 @pytest.mark.spec("B.15.11")
-def test_a_topic_that_an_answer_leaves_out_is_asked_for_again() -> None:
+def test_a_topic_that_a_response_leaves_out_is_asked_for_again() -> None:
     async def main() -> None:
         left_out = On("MetadataRequest", lambda request: metadata(peer, MetadataRequest(topics=[])))
         async with ScriptedBroker(topics={"orders": 3}) as peer, started(peer.address) as cluster:

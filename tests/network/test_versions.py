@@ -134,7 +134,7 @@ def test_a_refusal_that_lists_the_refused_version_leads_to_version_0_once() -> N
         (ApiVersionsResponse(error_code=42), "INVALID_REQUEST"),
     ],
 )
-def test_an_answer_that_contradicts_itself_is_refused(answer: ApiVersionsResponse, problem: str) -> None:
+def test_a_response_that_contradicts_itself_is_refused(answer: ApiVersionsResponse, problem: str) -> None:
     with pytest.raises(VersionError, match=problem) as caught:
         negotiate(On("ApiVersionsRequest", answer))
     assert (caught.value.stage, caught.value.api) == ("versions", "ApiVersions")
@@ -143,7 +143,7 @@ def test_an_answer_that_contradicts_itself_is_refused(answer: ApiVersionsRespons
 
 @pytest.mark.spec("H-08", "H-02")
 @pytest.mark.parametrize("body", [b"", b"\0", b"\0\0\x7f\xff\xff\xff", b"\0\0\xff\xff\xff\xff\x0f"])
-def test_an_answer_that_cannot_be_read_is_a_connect_error(body: bytes) -> None:
+def test_a_response_that_cannot_be_read_is_a_connect_error(body: bytes) -> None:
     raw = struct.pack(">ii", 4 + len(body), FIRST_CORRELATION_ID) + body
     with pytest.raises(ConnectError) as caught:
         negotiate(On("ApiVersionsRequest", raw=raw))

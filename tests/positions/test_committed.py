@@ -266,7 +266,7 @@ def test_seeks_one_after_the_other_do_not_each_ask_for_all_that_are_left() -> No
     ids=["seek", "revoked", "revoked and back"],
 )
 @pytest.mark.spec("S0-23", "S0-24", "S0-58", "D-28")
-def test_an_answer_that_came_a_moment_before_is_not_used_where_things_changed(
+def test_a_response_that_came_a_moment_before_is_not_used_where_things_changed(
     meanwhile: Any, left: dict[TopicPartition, OffsetAndMetadata]
 ) -> None:
     async def scenario() -> None:
@@ -392,7 +392,7 @@ def test_a_partition_that_waits_for_a_validation_needs_no_coordinator() -> None:
 
 
 @pytest.mark.spec("S0-63", "U-28")
-def test_an_answer_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_response_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def committed(partitions: Sequence[TopicPartition]) -> Committed:
         return {tp: OffsetAndMetadata(5) for tp in [*partitions, TopicPartition("gone", 0)]}
 

@@ -59,7 +59,7 @@ def ask(
 
 
 @pytest.mark.spec("S0-60", "B.15.9")
-def test_an_answer_is_split_into_found_missing_and_retry() -> None:
+def test_a_response_is_split_into_found_missing_and_retry() -> None:
     listed = parse_response(answer((P0, 0, 7), (P1, 0, -1), (P2, 6, -1), epoch=4, time=99), [P0, P1, P2])
     assert listed.found == {P0: OffsetAndTimestamp(7, 99, 4)}
     assert listed.missing == [P1]
@@ -79,7 +79,7 @@ def test_an_old_message_format_counts_as_no_offset() -> None:
 
 
 @pytest.mark.spec("S0-60")
-def test_a_partition_that_the_answer_leaves_out_is_asked_again() -> None:
+def test_a_partition_that_the_response_leaves_out_is_asked_again() -> None:
     assert parse_response(answer((P0, 0, 7)), [P0, P1]).retry == [P1]
 
 
@@ -89,7 +89,7 @@ def test_offset_zero_is_an_offset_and_epoch_minus_one_none() -> None:
 
 
 @pytest.mark.spec("S0-60")
-def test_one_refused_topic_fails_the_whole_answer_and_all_are_named() -> None:
+def test_one_refused_topic_fails_the_whole_response_and_all_are_named() -> None:
     other = TopicPartition("audit", 0)
     with pytest.raises(TopicAuthorizationError) as caught:
         parse_response(answer((P0, 0, 7), (P1, 29, -1), (other, 29, -1), (P2, 6, -1)), [P0, P1, other, P2])

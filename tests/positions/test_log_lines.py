@@ -42,7 +42,7 @@ def test_a_leader_that_is_not_known_is_a_line_at_debug(caplog: pytest.LogCapture
 
 @pytest.mark.parametrize(("code", "name"), [(6, "NOT_LEADER_OR_FOLLOWER"), (78, "OFFSET_NOT_AVAILABLE")])
 @pytest.mark.spec("S0-63", "B.15.9", "U-28")
-def test_a_code_that_passes_is_a_line_an_answer_at_debug(
+def test_a_code_that_passes_is_a_line_a_response_at_debug(
     caplog: pytest.LogCaptureFixture, code: int, name: str
 ) -> None:
     async def scenario() -> None:

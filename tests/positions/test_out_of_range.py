@@ -101,7 +101,7 @@ def test_each_lost_position_is_an_error_of_its_own() -> None:
 
 
 @pytest.mark.spec("S2-31")
-def test_all_lost_positions_of_one_answer_are_reset() -> None:
+def test_all_lost_positions_of_one_response_are_reset() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, bounds(500, 900))
@@ -119,7 +119,7 @@ def test_all_lost_positions_of_one_answer_are_reset() -> None:
 @pytest.mark.parametrize("key", ["auto_offset_reset", "on_offset_out_of_range"])
 @pytest.mark.parametrize(("policy", "position", "skipped"), [("earliest", 500, 400), ("latest", 900, 800)])
 @pytest.mark.spec("U-01", "S2-31", "D-26", "S0-63")
-def test_a_lost_position_follows_a_policy_that_was_set_and_says_what_was_skipped(
+def test_a_lost_position_follows_the_configured_policy_and_reports_what_was_skipped(
     caplog: pytest.LogCaptureFixture, key: str, policy: str, position: int, skipped: int
 ) -> None:
     async def scenario() -> None:
@@ -144,7 +144,7 @@ def test_a_lost_position_follows_a_policy_that_was_set_and_says_what_was_skipped
 
 
 @pytest.mark.spec("U-01", "S0-63", "U-28")
-def test_lost_positions_of_one_answer_are_one_line_and_an_event_each(
+def test_lost_positions_of_one_response_are_one_line_and_an_event_each(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:

@@ -104,7 +104,7 @@ def test_known_positions_are_asked_for_no_more_and_new_partitions_alone() -> Non
 
 
 @pytest.mark.spec("S0-06", "S0-20", "S0-26", "D-20")
-def test_polls_that_are_over_sooner_leave_one_question_in_flight_and_no_reset() -> None:
+def test_shorter_polls_leave_one_request_in_flight_and_no_reset() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         await stored(cluster, (T0, OffsetAndMetadata(4)))
         cluster.delay("OffsetFetch", ms=1_500, times=1)
@@ -129,7 +129,7 @@ async def reached_after_polls(consumer: AsyncConsumer, condition: Callable[[], o
 
 @pytest.mark.spec("S0-12", "D-09")
 @pytest.mark.parametrize("answered", [False, True], ids=["in flight", "waits for a poll"])
-def test_a_join_that_ends_too_late_does_not_touch_what_was_assigned_by_hand(answered: bool) -> None:
+def test_a_join_that_ends_too_late_does_not_touch_a_manual_assignment(answered: bool) -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         cluster.delay("SyncGroup", ms=100 if answered else 300)
         async with consumer_of(cluster, "t", **GROUP) as consumer:
@@ -249,7 +249,7 @@ def test_an_error_of_a_look_up_is_raised_once_by_each_poll_and_then_asked_again(
 
 
 @pytest.mark.spec("S0-47", "S0-60")
-def test_one_refused_partition_is_asked_again_after_metadata_and_the_others_go_on() -> None:
+def test_one_refused_partition_is_asked_again_after_metadata_and_the_others_continue() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         cluster.on("ListOffsets", refuse(0, NOT_LEADER), times=1)
         async with consumer_of(cluster, retry_backoff_ms=300, retry_backoff_max_ms=300) as consumer:

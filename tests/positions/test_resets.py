@@ -114,7 +114,7 @@ def test_a_request_that_fails_at_its_very_end_is_followed_by_one_other_only() ->
     ],
 )
 @pytest.mark.spec("S0-46", "S0-47", "S0-49")
-def test_whatever_becomes_of_a_question_it_is_noted_as_in_flight_only_until_then(reply: Any) -> None:
+def test_a_request_counts_as_in_flight_only_until_it_ends(reply: Any) -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: asyncio.sleep(0.05, reply))
@@ -151,7 +151,7 @@ def test_found_offsets_are_applied_and_the_refused_partition_is_asked_again_with
 
 
 @pytest.mark.spec("S0-47")
-def test_all_refused_partitions_of_an_answer_are_requested_again_together_after_the_backoff() -> None:
+def test_all_refused_partitions_of_a_response_are_requested_again_together_after_the_backoff() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lists(-1, 6))
@@ -214,7 +214,7 @@ def test_a_fatal_error_of_a_reset_is_reported_once_by_each_poll_until_it_is_gone
     ids=["seek", "other strategy", "revoked", "revoked and back"],
 )
 @pytest.mark.spec("S0-48")
-def test_an_answer_is_used_only_where_the_question_still_stands(
+def test_a_response_is_used_only_while_its_request_is_current(
     meanwhile: Any, state: Any, offset: Any
 ) -> None:
     async def scenario() -> None:
@@ -236,7 +236,7 @@ def test_an_answer_is_used_only_where_the_question_still_stands(
 
 
 @pytest.mark.spec("S0-48", "B.5.5")
-def test_the_epoch_of_an_answer_makes_older_metadata_stale() -> None:
+def test_the_epoch_of_a_response_makes_older_metadata_stale() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(LIST, lambda node, request: answer((P0, 0, 10), epoch=7))

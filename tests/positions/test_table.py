@@ -66,7 +66,7 @@ def test_only_fetching_fetches_delivers_and_commits(state: FetchState) -> None:
 
 @pytest.mark.parametrize("state", FetchState)
 @pytest.mark.spec("S0-19", "S0-43", "B.6.3")
-def test_each_state_asks_its_own_question(state: FetchState) -> None:
+def test_each_state_sends_its_own_request(state: FetchState) -> None:
     table = in_state(state)
     questions = (
         bool(table.partitions_needing_committed()),
@@ -244,7 +244,7 @@ MOVES: list[Callable[[Positions], None]] = [
 
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.spec("S0-48", "D-31", "D-43", "D-46")
-def test_every_move_but_delivery_makes_old_answers_unusable(move: Callable[[Positions], None]) -> None:
+def test_every_move_but_delivery_makes_old_responses_unusable(move: Callable[[Positions], None]) -> None:
     table = positions(P0)
     table.seek(P0, OffsetAndMetadata(10), LEADER)
     table.advance(P0, 10, 4)
@@ -254,7 +254,7 @@ def test_every_move_but_delivery_makes_old_answers_unusable(move: Callable[[Posi
 
 
 @pytest.mark.spec("S0-48")
-def test_the_same_reset_asked_for_twice_keeps_the_answer_on_its_way_usable() -> None:
+def test_the_same_reset_asked_for_twice_keeps_the_response_on_its_way_usable() -> None:
     table = in_state(AWAIT_RESET)
     position_version = table.state(P0).position_version
     table.request_offset_reset(P0, LATEST)

@@ -171,7 +171,7 @@ def test_a_broker_too_old_to_be_asked_ends_the_validation() -> None:
 
 
 @pytest.mark.spec("B.9", "D-46")
-def test_a_seek_during_a_validation_makes_its_answer_worthless() -> None:
+def test_a_seek_during_a_validation_makes_its_response_worthless() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -212,7 +212,7 @@ def test_a_metadata_update_without_news_changes_nothing() -> None:
     ids=["cut", "unknown", "still there", "told"],
 )
 @pytest.mark.spec("B.10.16", "B.9")
-def test_a_divergence_from_a_fetch_is_judged_without_a_question(
+def test_a_divergence_from_a_fetch_is_judged_without_another_request(
     policy: str, end: EpochEnd, expected: FetchPosition | None
 ) -> None:
     async def scenario() -> None:
@@ -239,7 +239,7 @@ def test_a_divergence_from_a_fetch_is_judged_without_a_question(
 
 
 @pytest.mark.spec("B.9")
-def test_all_truncations_of_an_answer_are_one_error() -> None:
+def test_all_truncations_of_a_response_are_one_error() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
         cluster.answer(EPOCH, epoch_ends(2, 90))

@@ -92,7 +92,7 @@ async def assigned(consumer: AsyncConsumer) -> None:
 
 
 @pytest.mark.spec("S1-03", "S4-30", "S4-48", "S0-31", "S0-24", "S0-56")
-def test_earliest_reads_all_and_goes_on_at_its_commits() -> None:
+def test_earliest_reads_all_and_continues_at_its_commits() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         async with consumer_of(cluster, "t", group_id="g") as consumer:
             records = await read(consumer, 20)

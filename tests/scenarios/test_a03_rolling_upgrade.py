@@ -112,7 +112,7 @@ async def check_that_only_what_moves_is_revoked(join: Joining, members: list[Gro
 
 
 @pytest.mark.spec("A-03", "B.15.3", "B.21")
-def test_a03_a_member_that_shares_no_assignor_is_notified_and_the_others_go_on() -> None:
+def test_a03_a_member_that_shares_no_assignor_is_notified_and_the_others_continue() -> None:
     async def scenario(place: Place) -> None:
         async with team(place) as join, publishing(place, partitions=len(TWELVE)):
             members = [await join(name, partition_assignment_strategy=BOTH) for name in NAMES]

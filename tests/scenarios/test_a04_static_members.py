@@ -114,7 +114,7 @@ def test_a04_a_second_consumer_with_the_same_instance_id_fences_the_first(
 
 
 @pytest.mark.spec("A-04", "B.13.5", "B.13.10", "B.13.6")
-def test_a04_a_member_that_does_not_poll_in_time_leaves_without_a_word_and_has_lost_its_part() -> None:
+def test_a04_a_member_that_exceeds_max_poll_interval_leaves_silently_and_loses_its_partitions() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **STATIC, max_poll_interval_ms=15_000) as join:
             a, b = await pair(join)

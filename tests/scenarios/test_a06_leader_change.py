@@ -84,7 +84,7 @@ def epochs(cluster: EmbeddedCluster, api: str) -> set[int]:
 
 
 @pytest.mark.spec("S0-04", "S0-18", "D-40", "S0-61")
-def test_a_clean_change_is_one_question_and_reading_goes_on() -> None:
+def test_a_clean_leader_change_costs_one_request_and_reading_continues() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         cluster.move_leader("t", 0, NEW)
         await polled_until(consumer, lambda: questions(cluster))
@@ -167,7 +167,7 @@ def test_a_truncation_is_one_error_for_all_partitions_without_a_policy() -> None
 
 
 @pytest.mark.parametrize("keys", [POLICY, NO_POLICY], ids=["policy", "none"])
-def test_an_epoch_that_nobody_knows_is_a_lost_position(keys: dict[str, Any]) -> None:
+def test_an_unknown_epoch_is_a_lost_position(keys: dict[str, Any]) -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         cluster.on("OffsetForLeaderEpoch", forget)
         cluster.move_leader("t", 0, NEW)

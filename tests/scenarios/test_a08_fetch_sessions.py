@@ -152,7 +152,7 @@ def test_a08_fetch_sessions_end_with_the_request_whose_connection_broke() -> Non
 
 @pytest.mark.spec("B.10.6")
 @pytest.mark.parametrize("fault", ["missing", "not asked for"])
-def test_a08_fetch_sessions_discard_an_answer_that_does_not_fit(fault: str) -> None:
+def test_a08_fetch_sessions_discard_a_response_that_does_not_fit(fault: str) -> None:
     def edit(request: Any, answer: Any) -> Any:
         if fault == "missing":
             del answer.responses[0].partitions[0]
@@ -267,7 +267,7 @@ def test_a08_fetch_sessions_go_by_name_while_one_topic_has_no_id() -> None:
 
 
 @pytest.mark.spec("D-70")
-def test_a08_fetch_sessions_go_on_at_1_after_the_last_epoch() -> None:
+def test_a08_fetch_sessions_continue_at_1_after_the_last_epoch() -> None:
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         await more_fetches(cluster, consumer)
         (ours,) = (node.session for node in consumer._core.fetcher._nodes.values())

@@ -50,7 +50,7 @@ def fetch_offsets(cluster: EmbeddedCluster) -> list[int]:
 
 
 @pytest.mark.spec("A-09", "S2-41", "B.10.9", "B.12", "D-51")
-def test_a09_an_answer_of_aborted_data_alone_is_progress_without_records() -> None:
+def test_a09_a_response_of_aborted_data_alone_is_progress_without_records() -> None:
     """poll returns at once, empty, and next_offsets() tells how far it came; nothing is fetched twice."""
 
     async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:

@@ -132,7 +132,7 @@ def test_a_deserializer_that_recovers_gets_the_same_record() -> None:
     poisoned(scenario)
 
 
-def test_a_seek_after_it_goes_on_with_nothing_twice_and_nothing_skipped() -> None:
+def test_a_seek_after_it_continues_with_nothing_twice_and_nothing_skipped() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         async with consumer_of(cluster, value_deserializer=Picky()) as consumer:
             await consumer.assign([T0])
@@ -168,7 +168,7 @@ def test_a_wrong_crc_is_reported_at_every_poll_until_a_seek_past_it() -> None:
 
 
 @pytest.mark.spec("H-11")
-def test_a_bit_that_flipped_on_the_way_is_nobodys_business() -> None:
+def test_a_batch_with_a_bit_flipped_on_the_wire_is_fetched_again() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         cluster.on("Fetch", damage(CRC_POSITION), times=1)
         async with consumer_of(cluster) as consumer:

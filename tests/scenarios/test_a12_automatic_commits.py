@@ -119,7 +119,7 @@ def test_a12_what_passes_automatically_is_tried_again_soon_and_nothing_is_raised
 
 @pytest.mark.spec("A-12", "S3-21", "B.15.8")
 @pytest.mark.parametrize("code", [12, 28, 29, 30, 42])
-def test_a12_what_does_not_pass_is_logged_and_the_interval_goes_on(
+def test_a12_what_does_not_pass_is_logged_and_the_interval_continues(
     code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(place: Place) -> None:

@@ -90,7 +90,7 @@ WAITS = ("Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "OffsetFetch",
 
 @pytest.mark.spec("S1-12", "S3-09", "S4-21", "S0-58", "S4-03", "B.3.7")
 @pytest.mark.parametrize("api", WAITS)
-def test_a_wakeup_ends_each_wait_once_and_what_is_in_flight_goes_on(api: str) -> None:
+def test_a_wakeup_ends_each_wait_once_and_what_is_in_flight_continues(api: str) -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         came = held_back(cluster, api)
         async with consumer_of(cluster, "t", group_id="g") as consumer:
@@ -108,7 +108,7 @@ def test_a_wakeup_ends_each_wait_once_and_what_is_in_flight_goes_on(api: str) ->
 
 @pytest.mark.spec("S1-12", "S3-09", "B.3.7")
 @pytest.mark.parametrize("api", WAITS)
-def test_a_cancelled_poll_leaves_a_consumer_that_goes_on(api: str) -> None:
+def test_a_cancelled_poll_leaves_a_consumer_that_continues(api: str) -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         came = held_back(cluster, api)
         async with consumer_of(cluster, "t", group_id="g") as consumer:
@@ -299,7 +299,7 @@ class Seeing(RebalanceListener):
 
 
 @pytest.mark.spec("S2-37", "S2-39", "S2-52", "D-60")
-def test_a_rebalance_in_the_middle_of_a_delivery_hands_out_nothing_of_others() -> None:
+def test_a_rebalance_during_a_delivery_returns_no_records_of_others() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         seeing = Seeing()
         keys: dict[str, Any] = {"group_id": "g", "heartbeat_interval_ms": 20, "enable_auto_commit": False}
@@ -347,7 +347,7 @@ def poll_for_ever(consumer: Consumer) -> None:
 
 @pytest.mark.spec("D-77", "S3-17", "B.3")
 @pytest.mark.parametrize("api", WAITS)
-def test_ctrl_c_in_each_wait_leaves_a_consumer_that_goes_on(api: str) -> None:
+def test_ctrl_c_in_each_wait_leaves_a_consumer_that_continues(api: str) -> None:
     with threaded(group_id="g") as (cluster, consumer):
         consumer.subscribe(["t"])
         came = held_back(cluster, api)
@@ -456,7 +456,7 @@ def test_calls_that_make_no_sense_are_refused() -> None:
 
 
 @pytest.mark.spec("D-76", "U-11")
-def test_a_fork_is_reported_and_its_parent_goes_on() -> None:
+def test_a_fork_is_reported_and_its_parent_continues() -> None:
     with threaded() as (_, consumer):
         consumer.assign([T0])
         assert len(consumer.poll(5, max_records=4)) == 4

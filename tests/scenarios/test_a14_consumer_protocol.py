@@ -45,7 +45,7 @@ async def poll_on(member: GroupMember) -> None:
 
 
 @pytest.mark.spec("A-14", "B.17.2", "B.17.3")
-def test_a14_the_first_heartbeat_says_everything_and_later_ones_what_changed() -> None:
+def test_a14_the_first_heartbeat_is_full_and_later_ones_have_changes() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, max_poll_interval_ms=77_000, client_rack="east", **NEW) as join:
             a = await join("a")

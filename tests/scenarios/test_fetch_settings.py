@@ -38,7 +38,7 @@ def arrived_after(settings: dict[str, int], *sizes: int, pause: float = 0.1) -> 
 
 
 @pytest.mark.spec("S2-01")
-def test_an_answer_waits_for_so_many_bytes() -> None:
+def test_a_response_waits_for_so_many_bytes() -> None:
     at_once = {"fetch_min_bytes": 1, "fetch_max_wait_ms": 2_000}
     assert arrived_after(at_once, 10) < 3 * ROUND_TRIP
     patient = {"fetch_min_bytes": 1_000, "fetch_max_wait_ms": 2_000}
@@ -48,7 +48,7 @@ def test_an_answer_waits_for_so_many_bytes() -> None:
 
 @pytest.mark.spec("S2-02")
 @pytest.mark.parametrize("wait_ms", [200, 2_000])
-def test_an_answer_waits_for_so_long(wait_ms: int) -> None:
+def test_a_response_waits_for_so_long(wait_ms: int) -> None:
     settings = {"fetch_min_bytes": 1_000, "fetch_max_wait_ms": wait_ms}
     waited = arrived_after(settings, 10)
     assert wait_ms / 1000 - 4 * ROUND_TRIP <= waited <= wait_ms / 1000 + 3 * ROUND_TRIP
@@ -69,7 +69,7 @@ def gaps(requests: list[LoggedRequest]) -> list[float]:
         ("Metadata", "LEADER_NOT_AVAILABLE"),
     ],
 )
-def test_what_fails_is_asked_again_after_longer_and_longer_pauses(api: str, error: str) -> None:
+def test_what_fails_is_asked_again_with_growing_pauses(api: str, error: str) -> None:
     """From retry_backoff_ms on, twice as long each time, a fifth more or less, up to retry_backoff_max_ms."""
     times = 7
 

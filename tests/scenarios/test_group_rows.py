@@ -149,7 +149,7 @@ def test_a_pattern_looks_at_fresh_metadata_before_the_first_join() -> None:
 
 
 @pytest.mark.spec("S4-08", "B.3.6", "S4-44")
-def test_a_poll_that_waits_does_not_oversleep_a_commit_a_heartbeat_or_a_callback() -> None:
+def test_a_waiting_poll_wakes_for_a_commit_a_heartbeat_or_a_callback() -> None:
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", ["0"], partition=0)
         consumer = place.consumer("t", **AUTOMATIC)
@@ -248,7 +248,7 @@ def test_a_join_that_takes_long_puts_the_automatic_commit_off_for_a_whole_interv
 
 
 @pytest.mark.spec("B.13.5", "S4-17")
-def test_a_coordinator_that_is_found_has_a_whole_session_to_answer() -> None:
+def test_a_coordinator_that_was_found_has_a_whole_session_to_respond() -> None:
     """The session timer begins anew with the lookup, so a silent coordinator is not sought again and again."""
 
     async def scenario(place: Place) -> None:

@@ -332,7 +332,7 @@ BEAT = "ConsumerGroupHeartbeat"
 
 
 @pytest.mark.spec("D-18", "B.17.3")
-def test_d18_a_negative_epoch_in_an_answer_is_nobodys_and_a_new_one_is_used_at_once() -> None:
+def test_d18_a_negative_epoch_in_a_response_is_ignored_and_a_new_one_is_used_at_once() -> None:
     def negative(request: Any, answer: Any) -> Any:
         answer.member_epoch = -1
         return answer
@@ -361,7 +361,7 @@ def test_d18_a_negative_epoch_in_an_answer_is_nobodys_and_a_new_one_is_used_at_o
 
 
 @pytest.mark.spec("D-18", "B.17.3")
-def test_d18_an_answer_that_comes_after_the_leave_changes_nothing() -> None:
+def test_d18_a_response_that_comes_after_the_leave_changes_nothing() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, group_protocol="consumer") as join:
             a = await join("a")

@@ -124,7 +124,7 @@ def test_brokers_are_reached_at_ipv6_addresses() -> None:
 
 
 @pytest.mark.spec("D-84", "D-24", "B.5.1")
-def test_no_topics_and_all_topics_are_told_apart_on_the_wire() -> None:
+def test_no_topics_and_all_topics_differ_on_the_wire() -> None:
     """In versions with compact arrays, with plain ones, and in version 0, where an empty array means all."""
 
     async def scenario() -> None:

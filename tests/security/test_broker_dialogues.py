@@ -177,7 +177,7 @@ def test_versions_are_reported_before_authentication(open_at: Open, listener: st
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_mechanism_that_is_not_offered_ends_the_connection_after_its_answer(open_at: Open) -> None:
+def test_a_mechanism_that_is_not_offered_ends_the_connection_after_its_response(open_at: Open) -> None:
     dialogue = open_at("SASL_PLAINTEXT")
     code, offered = dialogue.handshake("GSSAPI")
     assert code == 33
@@ -214,7 +214,7 @@ def test_an_unknown_user_and_a_token_that_is_none_are_reported_the_same(open_at:
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_listener_without_sasl_says_that_it_is_out_of_place_and_goes_on(open_at: Open) -> None:
+def test_a_listener_without_sasl_says_that_it_is_out_of_place_and_continues(open_at: Open) -> None:
     dialogue = open_at("PLAINTEXT")
     assert dialogue.handshake(SCRAM) == (34, [])
     assert dialogue.token(b"x")[0] == 34
@@ -222,7 +222,7 @@ def test_a_listener_without_sasl_says_that_it_is_out_of_place_and_goes_on(open_a
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_request_before_authentication_ends_the_connection_midway_after_its_answer(open_at: Open) -> None:
+def test_a_request_before_authentication_ends_the_connection_midway_after_its_response(open_at: Open) -> None:
     assert open_at("SASL_PLAINTEXT").metadata() == CLOSED
     midway = open_at("SASL_PLAINTEXT")
     assert midway.handshake(SCRAM)[0] == 0
@@ -237,7 +237,7 @@ def test_a_token_before_the_handshake_ends_the_connection(open_at: Open) -> None
 
 
 @pytest.mark.spec("B.4.12")
-def test_a_second_handshake_midway_ends_the_connection_after_its_answer(open_at: Open) -> None:
+def test_a_second_handshake_midway_ends_the_connection_after_its_response(open_at: Open) -> None:
     dialogue = open_at("SASL_PLAINTEXT")
     assert dialogue.handshake(SCRAM)[0] == 0
     assert dialogue.handshake(SCRAM) == (34, [])

@@ -166,7 +166,7 @@ def test_a_provider_that_fails_is_reported_with_its_key() -> None:
 
 
 @pytest.mark.spec("B.1.3")
-def test_credentials_do_not_go_over_a_plain_connection_unless_that_is_said() -> None:
+def test_credentials_do_not_go_over_a_plain_connection_unless_allowed() -> None:
     plain = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", **LOGIN}
     assert "sends the password for everyone to read" in problem(**plain)
     config(**plain, allow_plaintext_credentials=True)

@@ -197,7 +197,7 @@ def test_a_key_that_a_provider_reads_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("B.1.2")
-def test_a_context_verifies_names_and_certificates_and_speaks_nothing_old() -> None:
+def test_a_context_verifies_names_and_certificates_and_allows_no_old_tls() -> None:
     context = Tls(TlsOptions()).refresh()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert (context.minimum_version, context.maximum_version) == (

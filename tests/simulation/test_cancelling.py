@@ -149,7 +149,7 @@ def points_of_the_script() -> int:
 
 
 @pytest.mark.timeout(300)
-def test_cancelled_at_any_await_a_consumer_goes_on_or_ends() -> None:
+def test_cancelled_at_any_await_a_consumer_continues_or_ends() -> None:
     points = points_of_the_script()
     every = [(seed, at) for seed in range(SEEDS) for at in range(1, points + 1)]
     for seed, at in Random(0).sample(every, SAMPLES):

@@ -70,7 +70,7 @@ async def lose_connections(world: World) -> tuple[Counter[str], Counter[str]]:
 
 
 @pytest.mark.timeout(120)
-def test_a_thousand_lost_connections_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_lost_connections_leak_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("kclient"), "disabled", True)
     monkeypatch.setattr(logging.getLogger("kclient.connection"), "disabled", True)
     before, after = run(1, lose_connections, limit=10_000.0).result

@@ -162,7 +162,7 @@ def test_a_server_that_cannot_make_a_protocol_resets() -> None:
     assert "no protocol today" in outcome.findings[0]
 
 
-def test_what_runs_on_no_host_may_listen_behind_the_address_of_any() -> None:
+def test_a_server_outside_all_hosts_may_listen_on_the_address_of_one() -> None:
     async def main(world: World) -> Any:
         a, b = world.host("a"), world.host("b")
         far = RecordingProtocol(lambda data: data)

@@ -81,7 +81,7 @@ def test_a_slow_reader_pauses_the_writer() -> None:
     assert run(1, main).result == SAID
 
 
-def test_a_paused_writer_goes_on_below_the_low_mark() -> None:
+def test_a_paused_writer_continues_below_the_low_mark() -> None:
     class Measures(RecordingProtocol):
         def resume_writing(self) -> None:
             self.events.append(str(self.transport.get_write_buffer_size()))
@@ -113,7 +113,7 @@ def test_a_protocol_pauses_reading() -> None:
     assert run(1, main).result == (b"", b"one")
 
 
-def test_a_buffered_protocol_takes_what_it_has_room_for() -> None:
+def test_a_buffered_protocol_receives_what_fits_its_buffer() -> None:
     async def main(world: World) -> Any:
         plain(world)
         pair = await connected(world, far=RecordingBufferedProtocol(7))
@@ -203,7 +203,7 @@ def test_aborting_drops_what_waits() -> None:
     assert pair.far.events == ["made", "eof", "lost"]
 
 
-def test_half_a_connection_goes_on() -> None:
+def test_half_a_connection_continues() -> None:
     async def main(world: World) -> Any:
         pair = await connected(world, far=RecordingProtocol(lambda data: b"answer", keeps_open=True))
 

@@ -166,7 +166,7 @@ def test_a_temporary_view_works_and_create_table_says_why_not(
 
 
 @pytest.mark.spec("SP-33", "SP-34")
-def test_registering_by_hand_works_too(spark: SparkSession, kafka1: KafkaCluster, topic: str) -> None:
+def test_manual_registration_works_too(spark: SparkSession, kafka1: KafkaCluster, topic: str) -> None:
     register(spark)
     assert load(spark, kafka1, topic).count() == RECORDS
 

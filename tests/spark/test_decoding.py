@@ -125,7 +125,7 @@ def test_a_bad_document_is_found_between_good_ones(bad: bytes) -> None:
 @pytest.mark.spec("SP-76")
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([*BAD[:-1], b'{"flight":1}', b"null"]), max_size=30))
-def test_a_value_means_the_same_whatever_stands_beside_it(values: list[bytes]) -> None:
+def test_a_value_means_the_same_whatever_the_other_values(values: list[bytes]) -> None:
     made = decoder(valueFormat="json", valueSchema=FLIGHT, badRecords="column")
     together = made.decode(raw(values), ["value", "_error"]).to_pylist()
     assert together == [made.decode(raw([value]), ["value", "_error"]).to_pylist()[0] for value in values]

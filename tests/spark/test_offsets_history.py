@@ -164,7 +164,7 @@ def test_the_last_time_that_a_date_can_name_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("SP-91", "SP-93", "SP-95", "ST-20")
-def test_each_run_goes_on_where_the_last_one_ended(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+def test_each_run_continues_where_the_last_one_ended(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     commit(cluster, "delays", 0, 1, "first")
     first = keep(cluster.bootstrap_servers, tmp_path)
     assert not first.resumed

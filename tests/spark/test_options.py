@@ -311,7 +311,7 @@ def test_durations_are_written_as_in_spark(raw: str, milliseconds: int) -> None:
 
 
 @pytest.mark.spec("ST-01")
-def test_the_group_of_the_label_is_only_committed_to_when_that_is_said() -> None:
+def test_the_group_of_the_label_is_only_committed_to_when_requested() -> None:
     assert parse("stream", kafka__group__id="g").commit_group is None
     assert parse("stream", kafka__group__id="g", commitOffsets="false").commit_group is None
     assert parse("stream", kafka__group__id="g", commitOffsets="true").commit_group == "g"
@@ -376,7 +376,7 @@ def test_a_path_is_answered_with_subscribe() -> None:
 
 
 @pytest.mark.spec("SP-35")
-def test_missing_servers_speak_of_create_table() -> None:
+def test_an_error_about_missing_servers_mentions_create_table() -> None:
     (problem,) = problems({"subscribe": "t"})
     assert "CREATE TABLE loses options" in problem
     assert "CREATE TEMPORARY VIEW" in problem
@@ -466,7 +466,7 @@ def test_limits_of_streams_are_ignored_in_a_batch_with_a_warning(
 @pytest.mark.parametrize(
     "name", ["spark.kafka.consumer.cache.capacity", "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"]
 )
-def test_settings_of_the_other_source_are_told_apart(name: str) -> None:
+def test_settings_of_the_other_source_are_recognized(name: str) -> None:
     (problem,) = problems({**BASE, name: "1"})
     assert "Spark's own Kafka source" in problem
 

@@ -61,7 +61,7 @@ def test_a_batch_starts_where_a_group_committed(cluster: EmbeddedCluster) -> Non
     assert cluster.committed("g") == {T0: 4, T1: 10}  # a batch commits nothing
 
 
-def test_a_partition_without_a_commit_is_an_error_or_starts_as_said(cluster: EmbeddedCluster) -> None:
+def test_a_partition_without_a_commit_is_an_error_or_follows_the_policy(cluster: EmbeddedCluster) -> None:
     commit(cluster, "g", {T0: 4})
     with pytest.raises(ConfigError, match=r"t-1.*startingOffsets.fallback"):
         planned(cluster, **GROUP)

@@ -123,7 +123,7 @@ def test_offsets_that_the_log_lacks_are_a_data_loss(
     assert planned(lenient) == [(topic, 1, 0, 100)]
 
 
-def test_nobody_listens(options: Options) -> None:
+def test_planning_at_a_closed_port_is_an_error(options: Options) -> None:
     read = SourceOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"})
     with pytest.raises(PortClosedError):
         planned(read)

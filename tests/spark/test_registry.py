@@ -58,7 +58,7 @@ def dripping(first: bytes) -> Iterator[str]:
     ("scheme", "first"),
     [("http", HEAD), ("http", b"HTTP/1.1 200 OK\r\nX: "), ("http", b""), ("https", b"\x16\x03\x03\x40\0")],
 )
-def test_an_answer_has_one_deadline_from_the_connection_to_its_last_byte(
+def test_a_response_has_one_deadline_from_the_connection_to_its_last_byte(
     monkeypatch: pytest.MonkeyPatch, scheme: str, first: bytes
 ) -> None:
     monkeypatch.setattr(registry_module, "TIMEOUT_SECONDS", 0.5)
@@ -97,7 +97,7 @@ def bad_row(answer: dict[str, Any]) -> str:
         {"schema": json.dumps({**SMALL, "fields": [{"name": "a", "type": "int", "default": "x" * 9_000}]})},
     ],
 )
-def test_a_row_reports_little_of_a_long_answer(answer: dict[str, Any]) -> None:
+def test_a_row_reports_little_of_a_long_response(answer: dict[str, Any]) -> None:
     assert len(bad_row(answer)) < 600
 
 

@@ -79,6 +79,6 @@ DOCUMENTS = st.dictionaries(
 
 @pytest.mark.spec("SP-87")
 @given(st.lists(DOCUMENTS, max_size=5))
-def test_a_value_is_rescued_alike_whatever_stands_beside_it(documents: list[dict[str, Any]]) -> None:
+def test_a_value_is_rescued_alike_whatever_the_other_values(documents: list[dict[str, Any]]) -> None:
     values = [json.dumps(document).encode() for document in documents]
     assert left(*values) == [left(value)[0] for value in values]

@@ -119,7 +119,7 @@ def test_a_group_with_members_is_reported_once(
 
 
 @pytest.mark.spec("SP-68", "SP-73")
-def test_whatever_fails_the_query_goes_on(
+def test_whatever_fails_the_query_continues(
     kafka: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(group_progress, "COMMIT_SECONDS", 0.3)
@@ -223,7 +223,7 @@ def test_the_last_progress_is_committed_on_close(kafka: EmbeddedCluster) -> None
 
 
 @pytest.mark.spec("SP-70")
-def test_closing_waits_for_the_batch_that_is_heard_of_meanwhile(
+def test_closing_waits_for_a_batch_reported_meanwhile(
     kafka: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Spark tells of the last batch on a thread of its own, at just the time when the query ends."""

@@ -65,7 +65,7 @@ def test_it_fails_and_says_what_is_lost(kafka: EmbeddedCluster, harm: str, old: 
         ("made anew", [{"0": 0, "1": 0}, {"0": 70, "1": 3}], [*range(70), *range(3)]),
     ],
 )
-def test_it_goes_on_without_what_is_lost(
+def test_it_continues_without_what_is_lost(
     kafka: EmbeddedCluster, caplog: pytest.LogCaptureFixture, harm: str, ends: list[Any], offsets: list[int]
 ) -> None:
     kind, do = HARMS[harm]
@@ -165,7 +165,7 @@ def tell_less(request: Any, answer: Any) -> Any:
 
 @pytest.mark.spec("SP-51")
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_stale_answer_is_no_loss(kafka: EmbeddedCluster, fail: str) -> None:
+def test_a_stale_response_is_no_loss(kafka: EmbeddedCluster, fail: str) -> None:
     query = after_50(kafka, failOnDataLoss=fail)
     kafka.on("ListOffsets", tell_less, times=4)  # the beginning and the end, of both leaders
     assert query.trigger() is None
@@ -175,7 +175,7 @@ def test_a_stale_answer_is_no_loss(kafka: EmbeddedCluster, fail: str) -> None:
 
 @pytest.mark.spec("SP-09", "SP-51")
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_a_stale_answer_after_a_restart_is_no_loss_where_spark_does_not_report_what_was_read(
+def test_a_stale_response_after_a_restart_is_no_loss_if_spark_does_not_report_what_was_read(
     kafka: EmbeddedCluster, fail: str
 ) -> None:
     query = after_50(kafka)
@@ -187,7 +187,7 @@ def test_a_stale_answer_after_a_restart_is_no_loss_where_spark_does_not_report_w
 
 
 @pytest.mark.spec("SP-51", "SP-52")
-def test_a_stale_answer_does_not_drain_what_was_not_read(kafka: EmbeddedCluster) -> None:
+def test_a_stale_response_does_not_drain_what_was_not_read(kafka: EmbeddedCluster) -> None:
     query = after_50(kafka)
     fill(kafka, 5)
     again = Query(reader_of(kafka), query.log, 1)

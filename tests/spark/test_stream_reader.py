@@ -72,7 +72,7 @@ def test_latest_is_decided_once(kafka: EmbeddedCluster) -> None:
 
 
 @pytest.mark.spec("SP-18")
-def test_it_says_when_latest_has_moved_behind_the_first_batch(
+def test_it_reports_that_latest_moved_after_the_first_batch(
     kafka: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The query died in its first batch; Spark asks again where it begins, and that is later now."""

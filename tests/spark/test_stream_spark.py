@@ -235,7 +235,7 @@ def test_an_error_of_the_driver_says_what_and_what_to_do(
 
 
 @pytest.mark.spec("ST-15", "SP-21", "SP-46", "I-21")
-def test_a_checkpoint_of_sparks_own_source_goes_on(
+def test_a_checkpoint_of_sparks_own_source_continues(
     spark: SparkSession, kafka: EmbeddedCluster, tmp_path: Path
 ) -> None:
     """Written as that source writes it: no spaces, partitions in the order of a hash map."""

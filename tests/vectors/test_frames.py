@@ -85,7 +85,7 @@ def test_header_versions_are_those_of_java() -> None:
 
 
 @pytest.mark.spec("C.1")
-def test_api_versions_answers_have_header_0_at_every_version() -> None:
+def test_api_versions_responses_have_header_0_at_every_version() -> None:
     assert [response_header_version(18, version) for version in range(6)] == [0] * 6
     assert [request_header_version(18, version) for version in range(6)] == [1, 1, 1, 2, 2, 2]
 

@@ -75,7 +75,7 @@ def test_a_fenced_member_loses_everything_and_joins_again_under_its_old_id(code:
         ("COORDINATOR_LOAD_IN_PROGRESS", False),
     ],
 )
-def test_what_passes_costs_nothing_and_the_next_heartbeat_says_everything(
+def test_a_transient_error_costs_nothing_and_the_next_heartbeat_is_full(
     code: str, asks_who_coordinates: bool
 ) -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
@@ -111,7 +111,7 @@ def test_a_coordinator_that_always_refuses_is_asked_in_growing_pauses() -> None:
 
 
 @pytest.mark.spec("B.17.2")
-def test_after_a_lost_answer_everything_is_said_again_and_nothing_is_lost() -> None:
+def test_after_a_lost_response_everything_is_sent_again_and_nothing_is_lost() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
@@ -126,7 +126,7 @@ def test_after_a_lost_answer_everything_is_said_again_and_nothing_is_lost() -> N
 
 
 @pytest.mark.spec("B.17.4")
-def test_a_missing_right_to_a_topic_is_reported_once_each_time_and_membership_goes_on() -> None:
+def test_a_missing_right_to_a_topic_is_reported_once_each_time_and_membership_continues() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as consumer:
@@ -204,7 +204,7 @@ def test_a_consumer_that_is_not_a_member_for_good_commits_nothing(
 
 
 @pytest.mark.spec("D-18", "B.17.3")
-def test_the_answer_to_an_earlier_heartbeat_changes_nothing_for_a_member_that_has_left() -> None:
+def test_the_response_to_an_earlier_heartbeat_changes_nothing_for_a_member_that_has_left() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster, "t") as consumer:
             await quiet(consumer)
@@ -313,7 +313,7 @@ def test_a_static_member_comes_back_to_its_partitions_and_no_other_is_asked() ->
 
 
 @pytest.mark.spec("A-14", "B.17.4", "I-17")
-def test_a_second_consumer_with_the_same_instance_id_gets_the_error_and_the_first_goes_on() -> None:
+def test_a_second_consumer_with_the_same_instance_id_gets_the_error_and_the_first_continues() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster, "t", group_instance_id="i") as first:
             await quiet(first)
@@ -328,9 +328,7 @@ def test_a_second_consumer_with_the_same_instance_id_gets_the_error_and_the_firs
 
 
 @pytest.mark.spec("B.17.2", "B.17.5")
-def test_a_member_that_leaves_before_its_join_was_answered_sends_nothing_that_is_no_join_and_no_leave() -> (
-    None
-):
+def test_a_member_that_leaves_while_joining_sends_only_join_and_leave_requests() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         cluster.fail(API, "COORDINATOR_LOAD_IN_PROGRESS", times=None)
         async with member(cluster, "t") as consumer:

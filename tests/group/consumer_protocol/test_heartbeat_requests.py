@@ -53,7 +53,7 @@ WANTED = ConsumerSubscription(("a", "b"))
 
 
 @pytest.mark.spec("B.17.2", "A-14")
-def test_the_first_heartbeat_says_everything_and_the_next_nothing() -> None:
+def test_the_first_heartbeat_is_full_and_the_next_empty() -> None:
     heartbeats = requests(client_rack="r", max_poll_interval_ms=5_000, group_remote_assignor="uniform")
     first = heartbeats.join("m", 0, WANTED)
     everything = {"rack": "r", "timeout": 5_000, "topics": ["a", "b"], "assignor": "uniform", "owned": []}
@@ -64,7 +64,7 @@ def test_the_first_heartbeat_says_everything_and_the_next_nothing() -> None:
 
 
 @pytest.mark.spec("B.17.2")
-def test_a_change_is_said_once() -> None:
+def test_a_change_is_sent_once() -> None:
     heartbeats = requests()
     heartbeats.join("m", 0, WANTED)
     owned = LocalAssignment(1, {T: (0, 2)})
@@ -78,7 +78,7 @@ def test_a_change_is_said_once() -> None:
 
 
 @pytest.mark.spec("B.17.2")
-def test_after_a_failure_everything_is_said_again_but_the_rack() -> None:
+def test_after_a_failure_everything_is_sent_again_but_the_rack() -> None:
     heartbeats = requests(client_rack="r", group_remote_assignor="range")
     heartbeats.join("m", 0, WANTED)
     heartbeats.forget()

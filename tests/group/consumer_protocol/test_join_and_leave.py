@@ -20,7 +20,7 @@ from tests.group.consumer_protocol.embedded_members import (
 
 
 @pytest.mark.spec("A-14", "B.17.2")
-def test_the_first_heartbeat_says_everything_and_later_ones_only_what_has_changed() -> None:
+def test_the_first_heartbeat_is_full_and_later_ones_have_only_changes() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster, "t", client_rack="r1", group_remote_assignor="range") as consumer:
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)
@@ -91,7 +91,7 @@ def test_another_subscription_is_reported_at_once_and_unsubscribing_leaves() -> 
 
 
 @pytest.mark.spec("B.17.2")
-def test_heartbeats_go_on_in_the_brokers_interval_whatever_the_application_does() -> None:
+def test_heartbeats_continue_in_the_brokers_interval_whatever_the_application_does() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
         async with member(cluster, "t") as consumer:
             await polled_until(lambda: len(numbers(consumer)) == 4, consumer)

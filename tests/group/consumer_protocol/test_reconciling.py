@@ -76,7 +76,7 @@ def test_what_has_a_name_is_taken_over_and_reported_and_the_rest_when_metadata_h
 
 
 @pytest.mark.spec("A-14", "B.17.3", "I-10")
-def test_nothing_more_is_taken_over_while_a_heartbeat_that_says_what_is_owned_has_no_answer() -> None:
+def test_no_new_assignment_is_adopted_while_a_heartbeat_with_owned_partitions_is_in_flight() -> None:
     """The coordinator takes the rest of the target for free when it handles such a heartbeat, and may give it away."""
 
     async def scene(cluster: EmbeddedCluster) -> None:

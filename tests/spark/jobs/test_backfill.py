@@ -152,7 +152,7 @@ def test_a_job_and_its_backfill_share_a_directory_of_dead_letters(
 
 
 @pytest.mark.spec("SP-57", "SP-89")
-def test_a_log_that_was_cut_to_before_the_backfill_goes_on_where_that_is_accepted(
+def test_a_log_that_was_cut_to_before_the_backfill_continues_where_that_is_accepted(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     fill(cluster, 40)

@@ -48,7 +48,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.mark.spec("SP-82", "SP-83", "SP-84")
-def test_what_is_there_lands_in_batches_and_the_next_run_goes_on(
+def test_what_is_there_lands_in_batches_and_the_next_run_continues(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     wanted = fill(cluster, 150)
@@ -326,7 +326,7 @@ def _tree(root: Path) -> dict[str, Any]:
 
 
 @pytest.mark.spec("SP-83")
-def test_a_job_goes_on_however_its_places_are_spelled(
+def test_a_job_continues_however_its_places_are_spelled(
     cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = fill(cluster, 30)
@@ -342,7 +342,7 @@ def test_a_job_goes_on_however_its_places_are_spelled(
 
 
 @pytest.mark.spec("SP-83")
-def test_behind_a_link_two_points_lead_to_where_it_points(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+def test_two_points_after_a_link_resolve_against_its_target(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     wanted = fill(cluster, 30)
     (tmp_path / "disk" / "lake").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "disk" / "lake")
@@ -443,7 +443,7 @@ def test_a_topic_that_was_deleted_is_a_loss_like_any_other(cluster: EmbeddedClus
 
 
 @pytest.mark.spec("SP-71", "SP-85")
-def test_after_a_loss_the_group_shows_what_is_behind(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+def test_after_a_loss_the_group_shows_its_lag(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     """While the job runs, not only once another has begun."""
     fill(cluster, 90)
     committed: list[int] = []

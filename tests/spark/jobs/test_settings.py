@@ -55,7 +55,7 @@ def test_two_places_are_one_however_they_are_spelled() -> None:
     assert parse(sink="parquet:/../lake/x/..").sink.where == "/lake"
 
 
-def test_a_home_directory_that_is_not_there_is_a_problem_like_others() -> None:
+def test_a_missing_home_directory_is_reported_with_the_other_problems() -> None:
     assert problems(sink="parquet:~nobody.has/this") == (
         "--sink cannot be below ~nobody.has: there is no such home directory",
     )
