@@ -1,192 +1,77 @@
-"""Reading a topic of a real Kafka 4.3.1 from end to end, against other clients in the same run. Prints ratios.
+"""Reading a topic of a real Kafka 4.3.1 from end to end, against other clients in the same run, beside the goals.
 
     python -m benchmarks.bench_consume [--quick] [--records N] [--rounds N] [--only NAME …] [--topics NAME …]
 
-One topic for each codec and size of batches, with 6 partitions and records of 100 bytes with a key of 8. Each client
-reads all partitions from the beginning, without a group, and accesses every value; the time includes connecting to
-the cluster. The clients take turns in rounds, so that a busy machine slows all of them; each round starts with another
-client, so that no client always runs first after a pause; a ratio is the median over the rounds. They end when
-SECONDS_A_TOPIC have passed. The two slowest peers read a part of the topic. CPU is that of all threads of the process;
-a goal is judged by CPU, because wall time depends on other load of the machine.
+One topic for each codec and size of batches, with 6 partitions and records of 100 bytes with a key of 8. Each reader
+(`readers.py`) reads all partitions from the beginning, without a group, and accesses every value. The readers take
+turns in rounds, so that a busy machine slows all of them; each round starts with another reader, so that none always
+runs first after a pause; a figure is the median over the rounds. They end when SECONDS_A_TOPIC have passed. The two
+slowest peers read a part of the topic. A goal is judged by CPU, because wall time depends on other load of the machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import Any
 
-import aiokafka
 import attrs
 import confluent_kafka
-import kafka
 
+from benchmarks import readers
+from benchmarks.readers import PARTITIONS, READERS, VALUE, Run
 from benchmarks.report import Figure, Goal, progress, show
-from kclient import AsyncConsumer, Consumer, TopicPartition
 from localkafka import KafkaCluster
 
-PARTITIONS = 6
-VALUE = b"v" * 100
+LARGE, SMALL = "none, 1 MB", "lz4, 16 kB"
 TOPICS = {  # codec and bytes of a batch
-    "none, 1 MB": ("none", 1_000_000),
+    LARGE: ("none", 1_000_000),
     "lz4, 1 MB": ("lz4", 1_000_000),
     "none, 16 kB": ("none", 16_384),
-    "lz4, 16 kB": ("lz4", 16_384),
+    SMALL: ("lz4", 16_384),
 }
-QUICK_TOPICS = ("none, 1 MB", "lz4, 16 kB")
-SLOW_SHARE = 2  # the slowest peers read one record of so many
-BASE = "kafka-python + crc32c"
-GOALS = {"kclient poll": Goal(least=3.0)}
-RECORDS, ROUNDS = 200_000, 5
+QUICK_TOPICS = (LARGE, SMALL)
+SLOW_SHARE = 10  # the slowest peers read one record of so many
+RECORDS, ROUNDS = 1_000_000, 3
 QUICK_RECORDS, QUICK_ROUNDS = 100_000, 1
-SECONDS_A_TOPIC = 45.0
-
-Read = Callable[[str, str, int], int]
-
-
-# --- kclient
-
-
-def partitions_of(topic: str) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for number in range(PARTITIONS)]
-
-
-def read_sync(servers: str, topic: str, wanted: int) -> int:
-    count = 0
-    with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign(partitions_of(topic))
-        while count < wanted:
-            for record in consumer.poll(1.0):
-                count += 1
-                touch(record.value)
-    return count
-
-
-def read_iterating(servers: str, topic: str, wanted: int) -> int:
-    count = 0
-    with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign(partitions_of(topic))
-        for record in consumer:
-            count += 1
-            touch(record.value)
-            if count == wanted:
-                break
-    return count
-
-
-def read_async(servers: str, topic: str, wanted: int) -> int:
-    async def work() -> int:
-        count = 0
-        async with AsyncConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
-            await consumer.assign(partitions_of(topic))
-            while count < wanted:
-                for record in await consumer.poll(1.0):
-                    count += 1
-                    touch(record.value)
-        return count
-
-    return asyncio.run(work())
-
-
-def read_arrow(servers: str, topic: str, wanted: int) -> int:
-    count = 0
-    with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign(partitions_of(topic))
-        while count < wanted:
-            count += consumer.poll(1.0, max_records=10_000).to_arrow().num_rows
-    return count
-
-
-# --- peers
-
-
-def read_kafka_python(servers: str, topic: str, wanted: int) -> int:
-    count = 0
-    consumer = kafka.KafkaConsumer(
-        bootstrap_servers=servers, auto_offset_reset="earliest", group_id=None, enable_auto_commit=False
-    )
-    consumer.assign([kafka.TopicPartition(*one) for one in partitions_of(topic)])
-    while count < wanted:
-        for records in consumer.poll(timeout_ms=1000).values():
-            for record in records:
-                count += 1
-                touch(record.value)
-    consumer.close()
-    return count
-
-
-def read_confluent(servers: str, topic: str, wanted: int, **tuning: Any) -> int:
-    count = 0
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": servers, "group.id": "bench", "enable.auto.commit": False, **tuning}
-    )
-    consumer.assign([confluent_kafka.TopicPartition(*one, 0) for one in partitions_of(topic)])
-    while count < wanted:
-        for message in consumer.consume(10_000, 1.0):
-            count += 1
-            touch(message.value())
-    consumer.close()
-    return count
-
-
-def read_confluent_tuned(servers: str, topic: str, wanted: int) -> int:
-    tuning = {"fetch.queue.backoff.ms": 5, "queued.max.messages.kbytes": 1_000_000}
-    return read_confluent(servers, topic, wanted, **tuning)
-
-
-def read_aiokafka(servers: str, topic: str, wanted: int) -> int:
-    async def work() -> int:
-        count = 0
-        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
-        consumer.assign([aiokafka.TopicPartition(*one) for one in partitions_of(topic)])
-        await consumer.start()
-        while count < wanted:
-            for records in (await consumer.getmany(timeout_ms=1000)).values():
-                for record in records:
-                    count += 1
-                    touch(record.value)
-        await consumer.stop()
-        return count
-
-    return asyncio.run(work())
-
-
-def touch(value: bytes | None) -> None:
-    if value is None or len(value) != len(VALUE):
-        raise SystemExit("a record is not what was written")
-
-
-OURS: dict[str, Read] = {
-    "kclient poll": read_sync,
-    "kclient for record in": read_iterating,
-    "kclient async": read_async,
-    "kclient to_arrow": read_arrow,
-}
-PEERS: dict[str, Read] = {
-    BASE: read_kafka_python,
-    "confluent defaults": read_confluent,
-    "confluent tuned": read_confluent_tuned,
-    "aiokafka": read_aiokafka,
-}
-SLOW = (BASE, "confluent defaults")
-
-
-# --- the run
+WARM_UP_RECORDS = 1_000
+SECONDS_A_TOPIC = 90.0
 
 
 @attrs.frozen
-class Run:
-    """Seconds of time and of CPU for a record."""
+class Contest:
+    """What a record costs us, divided by what it costs the peer: at most so much, by CPU or by time.
 
-    seconds: float
-    cpu: float
+    `most` has a bound for each topic that has a goal.
+    """
+
+    ours: str
+    peer: str
+    most: Mapping[str, float]
+    by: str = "cpu"
+
+
+def everywhere(most: float) -> dict[str, float]:
+    return dict.fromkeys(TOPICS, most)
+
+
+CONTESTS = (
+    Contest(readers.POLL, readers.KAFKA_PYTHON, everywhere(1 / 3)),
+    Contest(readers.POLL_MANY, readers.CONSUME, {LARGE: 0.30, SMALL: 0.40}),
+    Contest(readers.POLL_MANY, readers.AIOKAFKA, everywhere(0.18)),
+    Contest(readers.POLL_MANY, readers.JAVA, everywhere(0.15)),
+    Contest(readers.POLL_MANY, readers.FRANZ_GO, everywhere(1.0)),
+    Contest(readers.ITERATE, readers.CONFLUENT_POLL, everywhere(0.35)),
+    Contest(readers.ITERATE_ASYNC, readers.CONFLUENT_POLL, everywhere(0.35)),
+    Contest(readers.ARROW, readers.CONFLUENT_ARROW, {LARGE: 0.12, SMALL: 0.18}),
+    Contest(readers.ARROW, readers.JAVA, everywhere(0.25), by="seconds"),
+    Contest(readers.ARROW, readers.FRANZ_GO, everywhere(0.5)),
+)
 
 
 def fill(kafka_cluster: KafkaCluster, name: str, records: int) -> str:
-    """A topic with so many records; its name."""
+    """Write a topic with so many records. Return its name."""
     codec, batch_bytes = TOPICS[name]
     topic = f"bench-{codec}-{batch_bytes}"
     kafka_cluster.create_topic(topic, partitions=PARTITIONS)
@@ -210,39 +95,46 @@ def fill(kafka_cluster: KafkaCluster, name: str, records: int) -> str:
     return topic
 
 
-def one_run(read: Read, servers: str, topic: str, wanted: int) -> Run:
-    begun, used = time.perf_counter(), time.process_time()
-    count = read(servers, topic, wanted)
-    return Run((time.perf_counter() - begun) / count, (time.process_time() - used) / count)
-
-
 def rounds_of(
-    servers: str, topic: str, records: int, rounds: int, only: list[str]
+    servers: str, topic: str, records: int, rounds: int, names: list[str]
 ) -> Iterator[dict[str, Run]]:
-    """Run each reader once per round, until the time is over."""
+    """Run each reader once per round, until the time is over. The imports of a first consumer are not measured."""
+    for name in names:
+        READERS[name](servers, topic, WARM_UP_RECORDS)
     deadline = time.monotonic() + SECONDS_A_TOPIC
-    readers = [(name, read) for name, read in (OURS | PEERS).items() if not only or name in only]
     for number in range(rounds):
         if number and time.monotonic() >= deadline:
             return
-        first = number % len(readers)
+        first = number % len(names)
         yield {
-            name: one_run(read, servers, topic, records // SLOW_SHARE if name in SLOW else records)
-            for name, read in readers[first:] + readers[:first]
+            name: READERS[name](servers, topic, records // SLOW_SHARE if name in readers.SLOW else records)
+            for name in names[first:] + names[:first]
         }
 
 
 def figures(topic: str, runs: list[dict[str, Run]]) -> Iterator[Figure]:
-    """Who reads how many records, with what CPU, and how that stands to BASE in the same rounds."""
-    for name in runs[0]:
+    """Return what each reader reached, and the ratios that have a goal."""
+    for name in sorted(runs[0], key=list(READERS).index):
         seconds, cpu = (median(getattr(run[name], what) for run in runs) for what in ("seconds", "cpu"))
-        yield Figure(f"{topic}: {name}", 0.001 / seconds, "1000/s", note=f"{cpu * 1e6:.2f} us CPU/record")
-    for name in runs[0]:
-        if BASE in runs[0] and name in OURS:
-            ratio = median(run[BASE].cpu / run[name].cpu for run in runs)
-            time_ratio = median(run[BASE].seconds / run[name].seconds for run in runs)
-            note = f"{time_ratio:.1f} x by time"
-            yield Figure(f"{topic}: {name} : {BASE}, by CPU", ratio, "x", GOALS.get(name), note)
+        yield Figure(f"{topic}: {name}", 0.001 / seconds, "1000/s", note=f"{cpu * 1e6:.3f} us CPU/record")
+    for contest in CONTESTS:
+        if {contest.ours, contest.peer} <= runs[0].keys():
+            yield ratio(topic, contest, runs)
+
+
+def ratio(topic: str, contest: Contest, runs: list[dict[str, Run]]) -> Figure:
+    cpu, seconds = (
+        median(getattr(run[contest.ours], what) / getattr(run[contest.peer], what) for run in runs)
+        for what in ("cpu", "seconds")
+    )
+    most = contest.most.get(topic)
+    return Figure(
+        f"{topic}: {contest.ours} : {contest.peer}, by {'CPU' if contest.by == 'cpu' else 'time'}",
+        cpu if contest.by == "cpu" else seconds,
+        "x",
+        None if most is None else Goal(most=most),
+        f"{seconds:.2f} x by time" if contest.by == "cpu" else f"{cpu:.2f} x by CPU",
+    )
 
 
 def measure(
@@ -257,12 +149,15 @@ def measure(
     """0 and None stand for what `quick` says, or else the usual."""
     records = records or (QUICK_RECORDS if quick else RECORDS)
     rounds = rounds or (QUICK_ROUNDS if quick else ROUNDS)
+    left_out = readers.missing()
+    for name, reason in left_out.items():
+        progress(f"{name} is left out: {reason}")
+    names = [name for name in READERS if name not in left_out and (not only or name in only)]
     found: list[Figure] = []
     for name in topics or (QUICK_TOPICS if quick else TOPICS):
         progress(f"reading {name} from end to end")
         topic = fill(cluster, name, records)
-        runs = list(rounds_of(cluster.bootstrap_servers, topic, records, rounds, only or []))
-        found += figures(name, runs)
+        found += figures(name, list(rounds_of(cluster.bootstrap_servers, topic, records, rounds, names)))
     return found
 
 
@@ -273,10 +168,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two topics, fewer records, one round")
     parser.add_argument("--records", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=0)
-    parser.add_argument("--only", nargs="*", choices=OURS | PEERS, metavar="NAME")
+    parser.add_argument("--only", nargs="*", choices=READERS, metavar="NAME")
     parser.add_argument("--topics", nargs="*", choices=TOPICS, metavar="NAME")
     arguments = parser.parse_args()
-    with KafkaCluster("4.3.1", jvm_options=("-Xmx1g",)) as cluster:
+    with KafkaCluster(readers.KAFKA, jvm_options=("-Xmx1g",)) as cluster:
         show("end to end", measure(cluster, **vars(arguments)))
 
 

@@ -46,7 +46,7 @@ class Figure:
 
     def __str__(self) -> str:
         goal = "" if self.goal is None else f"{self.goal} {self.unit}"
-        line = f"{self.name:58} {shown(self.value):>9} {self.unit:10} {goal:16} {self.verdict:7} {self.note}"
+        line = f"{self.name:86} {shown(self.value):>9} {self.unit:10} {goal:16} {self.verdict:7} {self.note}"
         return line.rstrip()
 
 

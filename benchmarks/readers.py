@@ -1,0 +1,295 @@
+"""Ways to read a topic of PARTITIONS partitions from the beginning, without a group: ours and those of other clients.
+
+Each is called with (bootstrap servers, topic, number of records), accesses every value, and returns what the reading
+took: connecting included, the start of the interpreter or the JVM not. CPU is that of all threads of the process. The
+readers of other languages are programs in `peers/`, which measure themselves; a JVM compiles while it reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import aiokafka
+import attrs
+import confluent_kafka
+import kafka
+import pyarrow as pa
+
+from kclient import AsyncConsumer, Consumer, TopicPartition
+from localkafka.jars import classpath, java
+
+PARTITIONS: Final = 6
+VALUE: Final = b"v" * 100
+MANY: Final = 10_000  # records of one call, for readers that take a number
+PEERS_FOLDER: Final = Path(__file__).parent / "peers"
+BUILT: Final = Path(".cache/bench")
+KAFKA: Final = "4.3.1"
+
+
+@attrs.frozen
+class Run:
+    """Seconds of time and of CPU for a record."""
+
+    seconds: float
+    cpu: float
+
+
+Read = Callable[[str, str, int], Run]
+Count = Callable[[str, str, int], int]
+
+
+def measured(count_of: Count) -> Read:
+    """Return a reader in this process, measured."""
+
+    def read(servers: str, topic: str, wanted: int) -> Run:
+        begun, used = time.perf_counter(), time.process_time()
+        count = count_of(servers, topic, wanted)
+        return Run((time.perf_counter() - begun) / count, (time.process_time() - used) / count)
+
+    return read
+
+
+def touch(value: bytes | None) -> None:
+    if value is None or len(value) != len(VALUE):
+        raise SystemExit("a record is not what was written")
+
+
+# --- kclient
+
+
+def partitions_of(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(PARTITIONS)]
+
+
+def ours(servers: str, topic: str) -> Consumer[bytes, bytes]:
+    consumer = Consumer(bootstrap_servers=servers, auto_offset_reset="earliest")
+    consumer.assign(partitions_of(topic))
+    return consumer
+
+
+@measured
+def poll(servers: str, topic: str, wanted: int) -> int:
+    count = 0
+    with ours(servers, topic) as consumer:
+        while count < wanted:
+            for record in consumer.poll(1.0):
+                count += 1
+                touch(record.value)
+    return count
+
+
+@measured
+def poll_many(servers: str, topic: str, wanted: int) -> int:
+    count = 0
+    with ours(servers, topic) as consumer:
+        while count < wanted:
+            for record in consumer.poll(1.0, max_records=MANY):
+                count += 1
+                touch(record.value)
+    return count
+
+
+@measured
+def iterate(servers: str, topic: str, wanted: int) -> int:
+    count = 0
+    with ours(servers, topic) as consumer:
+        for record in consumer:
+            count += 1
+            touch(record.value)
+            if count == wanted:
+                break
+    return count
+
+
+@measured
+def iterate_async(servers: str, topic: str, wanted: int) -> int:
+    async def work() -> int:
+        count = 0
+        async with AsyncConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+            await consumer.assign(partitions_of(topic))
+            async for record in consumer:
+                count += 1
+                touch(record.value)
+                if count == wanted:
+                    break
+        return count
+
+    return asyncio.run(work())
+
+
+@measured
+def arrow_batches(servers: str, topic: str, wanted: int) -> int:
+    count = 0
+    with ours(servers, topic) as consumer:
+        for batch, _ in consumer.arrow_batches(rows=100_000, timeout=0.2):
+            count += batch.num_rows
+            if count >= wanted:
+                break
+    return count
+
+
+# --- other clients in Python
+
+
+def kafka_python(servers: str, topic: str, wanted: int) -> int:
+    count = 0
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=servers, auto_offset_reset="earliest", group_id=None, enable_auto_commit=False
+    )
+    consumer.assign([kafka.TopicPartition(*one) for one in partitions_of(topic)])
+    while count < wanted:
+        for records in consumer.poll(timeout_ms=1000).values():
+            for record in records:
+                count += 1
+                touch(record.value)
+    consumer.close()
+    return count
+
+
+def confluent(servers: str, topic: str, **tuning: Any) -> confluent_kafka.Consumer:
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": "bench", "enable.auto.commit": False, **tuning}
+    )
+    consumer.assign([confluent_kafka.TopicPartition(*one, 0) for one in partitions_of(topic)])
+    return consumer
+
+
+def confluent_tuned(servers: str, topic: str) -> confluent_kafka.Consumer:
+    tuning = {"fetch.queue.backoff.ms": 5, "queued.max.messages.kbytes": 1_000_000}
+    return confluent(servers, topic, **tuning)
+
+
+def consume(consumer: confluent_kafka.Consumer, wanted: int) -> int:
+    count = 0
+    while count < wanted:
+        for message in consumer.consume(MANY, 1.0):
+            count += 1
+            touch(message.value())
+    consumer.close()
+    return count
+
+
+def confluent_poll(servers: str, topic: str, wanted: int) -> int:
+    count, consumer = 0, confluent_tuned(servers, topic)
+    while count < wanted:
+        message = consumer.poll(1.0)
+        if message is not None:
+            count += 1
+            touch(message.value())
+    consumer.close()
+    return count
+
+
+def confluent_arrow(servers: str, topic: str, wanted: int) -> int:
+    count, consumer = 0, confluent_tuned(servers, topic)
+    while count < wanted:
+        messages = consumer.consume(MANY, 1.0)
+        columns = {
+            "partition": pa.array([message.partition() for message in messages], pa.int32()),
+            "offset": pa.array([message.offset() for message in messages], pa.int64()),
+            "timestamp": pa.array([message.timestamp()[1] for message in messages], pa.timestamp("ms")),
+            "key": pa.array([message.key() for message in messages], pa.binary()),
+            "value": pa.array([message.value() for message in messages], pa.binary()),
+        }
+        count += pa.table(columns).num_rows
+    consumer.close()
+    return count
+
+
+def aiokafka_getmany(servers: str, topic: str, wanted: int) -> int:
+    async def work() -> int:
+        count = 0
+        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
+        consumer.assign([aiokafka.TopicPartition(*one) for one in partitions_of(topic)])
+        await consumer.start()
+        while count < wanted:
+            for records in (await consumer.getmany(timeout_ms=1000)).values():
+                for record in records:
+                    count += 1
+                    touch(record.value)
+        await consumer.stop()
+        return count
+
+    return asyncio.run(work())
+
+
+# --- clients of other languages
+
+
+def program(command: list[str], servers: str, topic: str, wanted: int) -> Run:
+    """Run a reader that prints the number of records, its seconds, and its seconds of CPU."""
+    arguments = [*command, servers, topic, str(PARTITIONS), str(wanted)]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed: {done.stderr[-2000:]}")
+    count, seconds, cpu = map(float, done.stdout.split())
+    return Run(seconds / count, cpu / count)
+
+
+def java_consumer(servers: str, topic: str, wanted: int) -> Run:
+    source = PEERS_FOLDER / "Reader.java"
+    return program([java() or "java", "-Xmx1g", "-cp", classpath(KAFKA), str(source)], servers, topic, wanted)
+
+
+def franz_go(servers: str, topic: str, wanted: int) -> Run:
+    return program([str(built_franz())], servers, topic, wanted)
+
+
+@cache
+def built_franz() -> Path:
+    target = (BUILT / "franz").resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["go", "build", "-o", str(target), "."], cwd=PEERS_FOLDER / "franz", check=True)
+    return target
+
+
+POLL, POLL_MANY, ITERATE, ITERATE_ASYNC, ARROW = OURS = (
+    "kclient poll()",
+    f"kclient poll(max_records={MANY})",
+    "kclient for record in",
+    "kclient async for",
+    "kclient arrow_batches",
+)
+KAFKA_PYTHON, CONFLUENT, CONFLUENT_POLL, CONSUME, CONFLUENT_ARROW, AIOKAFKA, JAVA, FRANZ_GO = PEERS = (
+    "kafka-python + crc32c",
+    "confluent consume, defaults",
+    "confluent poll, tuned",
+    "confluent consume, tuned",
+    "confluent -> Arrow, tuned",
+    "aiokafka getmany",
+    "Java consumer",
+    "franz-go PollRecords",
+)
+READERS: Final[dict[str, Read]] = {
+    POLL: poll,
+    POLL_MANY: poll_many,
+    ITERATE: iterate,
+    ITERATE_ASYNC: iterate_async,
+    ARROW: arrow_batches,
+    KAFKA_PYTHON: measured(kafka_python),
+    CONFLUENT: measured(lambda servers, topic, wanted: consume(confluent(servers, topic), wanted)),
+    CONFLUENT_POLL: measured(confluent_poll),
+    CONSUME: measured(lambda servers, topic, wanted: consume(confluent_tuned(servers, topic), wanted)),
+    CONFLUENT_ARROW: measured(confluent_arrow),
+    AIOKAFKA: measured(aiokafka_getmany),
+    JAVA: java_consumer,
+    FRANZ_GO: franz_go,
+}
+SLOW: Final = (KAFKA_PYTHON, CONFLUENT)
+"""They read a part of the topic."""
+
+
+def missing() -> dict[str, str]:
+    """Return the readers that cannot run here, and why."""
+    reasons = {
+        JAVA: None if java() else "no Java",
+        FRANZ_GO: None if shutil.which("go") else "no Go compiler",
+    }
+    return {name: reason for name, reason in reasons.items() if reason}
