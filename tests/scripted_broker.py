@@ -3,7 +3,7 @@
     async with ScriptedBroker(
         On("FindCoordinatorRequest", FindCoordinatorResponse(error_code=15)),
         On("JoinGroupRequest", lambda request: JoinGroupResponse(...), check=lambda r: r.member_id == ""),
-        On("HeartbeatRequest", close=True),                  # the connection ends, after the answer if there is one
+        On("HeartbeatRequest", close=True),                  # the connection ends, after the response if there is one
         On("FetchRequest", FetchResponse(...), delay=0.2),   # later requests on the connection wait for it
         On("SyncGroupRequest"),                              # never answered, as all later requests on the connection
         On("LeaveGroupRequest", raw=b"..."),                 # these bytes as they are, size included
@@ -13,7 +13,7 @@
 
 A request takes the first remaining step of its name: the script orders the requests of one API, not those of different
 APIs. ApiVersions is answered from `versions` (name → range). Once no step of a name is left, `default_responses`
-(name → answer) is used. With `topics` it answers Metadata: `brokers` (this broker alone unless set) and the requested
+(name → response) is used. With `topics` it answers Metadata: `brokers` (this broker alone unless set) and the requested
 topics, led by `leaders[topic, partition]`, else by this broker. With `tls` all traffic uses TLS. On exit from the
 block the test fails for a request that no step expected (its connection is closed), for a failed check and for a step
 that no request took.
@@ -41,7 +41,7 @@ Versions = Mapping[str, tuple[int, int]] | None
 
 
 class On(NamedTuple):
-    """One step: the expected request, and its answer (a response, or a function that returns one) or a fault."""
+    """One step: the expected request, and its response (a response, or a function that returns one) or a fault."""
 
     request: str
     answer: Any = None

@@ -248,7 +248,7 @@ def test_of_librdkafka_no_more_is_asked_than_it_keeps(holder: str, promises: set
 
 @pytest.mark.parametrize(("loser", "promises"), [(A, {"I-12"}), (B, set())])
 def test_librdkafka_may_lose_its_partitions_for_no_reason_of_ours(loser: str, promises: set[str]) -> None:
-    """In groups of the consumer protocol it may be put out for an answer that it forgot; nobody else is."""
+    """In groups of the consumer protocol it may be put out for a response that it forgot; nobody else is."""
     forged = honest()
     forged.by_coordinator, forged.eager = True, False
     lost(forged)

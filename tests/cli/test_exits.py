@@ -92,7 +92,7 @@ def test_2_for_a_properties_file_that_says_a_thing_twice(
 def test_3_where_nothing_listens(
     name: str, begun: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At once, however long answers are waited for: an address that was typed wrong stays wrong."""
+    """At once, however long responses are waited for: an address that was typed wrong stays wrong."""
     began = monotonic()
     done = call(capsys, *commands(NOWHERE, where(name, begun, tmp_path))[name], *PATIENT)
     told(done, 3)

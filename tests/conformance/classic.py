@@ -83,11 +83,11 @@ class Member:
         return JoinGroupRequest(**{**fields, **changes})
 
     def send_join(self, **changes: Any) -> None:
-        """Ask to join and leave the answer for `joined`, which may be long in coming."""
+        """Ask to join and leave the response for `joined`, which may be long in coming."""
         self.raw_client.send(self.join_request(**changes), self.version("JoinGroup"))
 
     def joined(self, timeout: float = SECONDS) -> Any:
-        """The answer to `send_join`; where it went well, its member id and generation are this member's from now on."""
+        """The response to `send_join`; where it went well, its member id and generation are this member's from now on."""
         answer = self.raw_client.receive(timeout)
         if answer.error_code == errors.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
@@ -96,7 +96,7 @@ class Member:
         return answer
 
     def ask_to_join(self, **changes: Any) -> Any:
-        """One JoinGroup and its answer, whatever it is."""
+        """One JoinGroup and its response, whatever it is."""
         self.send_join(**changes)
         return self.joined()
 
@@ -144,11 +144,11 @@ class Member:
         self.raw_client.send(self.sync_request(plan, **changes), self.version("SyncGroup"))
 
     def synced(self, timeout: float = SECONDS) -> Any:
-        """The answer to `send_sync`."""
+        """The response to `send_sync`."""
         return self.raw_client.receive(timeout)
 
     def sync(self, plan: dict[str, bytes] | None = None, **changes: Any) -> Any:
-        """One SyncGroup and its answer."""
+        """One SyncGroup and its response."""
         self.send_sync(plan, **changes)
         return self.synced()
 
@@ -176,7 +176,7 @@ class Member:
         )
 
     def leave(self) -> Any:
-        """Leave the group: the answer."""
+        """Leave the group: the response."""
         version = self.version("LeaveGroup")
         if version < 3:
             request = LeaveGroupRequest(group_id=self.group, member_id=self.member_id)

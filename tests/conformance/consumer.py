@@ -22,7 +22,7 @@ Owned = Mapping[bytes, Sequence[int]]  # topic id → partition numbers
 
 
 class Member:
-    """It sends its own id and, unless told otherwise, the epoch that the last good answer gave it."""
+    """It sends its own id and, unless told otherwise, the epoch that the last good response gave it."""
 
     def __init__(
         self, target: Target, group: str, member_id: str, *, instance_id: str | None = None, version: int = 1
@@ -60,7 +60,7 @@ class Member:
         return self.beat(0, **{**said, **fields})
 
     def answer(self, epoch: int, assigned: Owned | None = None) -> ConsumerGroupHeartbeatResponse:
-        """The whole good answer that is expected; `assigned` None where it shall say nothing of the assignment."""
+        """The whole good response that is expected; `assigned` None where it shall say nothing of the assignment."""
         rows = [
             Assigned(topic_id=topic_id, partitions=list(numbers))
             for topic_id, numbers in (assigned or {}).items()
@@ -74,7 +74,7 @@ class Member:
 
 
 def refused(code: int, message: str | None) -> ConsumerGroupHeartbeatResponse:
-    """The whole answer to a heartbeat that fails."""
+    """The whole response to a heartbeat that fails."""
     return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
 
 

@@ -1,6 +1,6 @@
 """Random conversations of transactional producers with a broker, written down so that two brokers can be compared.
 
-Producers believe in ids and epochs that some answer gave, also long ago, and ask for anything at any time. A step is
+Producers believe in ids and epochs that some response gave, also long ago, and ask for anything at any time. A step is
 repeated while the coordinator says that it is busy, and the next one waits until every marker is written; so what a
 broker answers depends on the steps alone.
 """

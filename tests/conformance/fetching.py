@@ -51,12 +51,12 @@ def fetch_request(
 
 
 def fetch(target: Target, version: int, offsets: dict[str, int], **details: Any) -> Any:
-    """Send it and wait: the whole answer."""
+    """Send it and wait: the whole response."""
     return target.ask(fetch_request(target, version, offsets, **details), version)
 
 
 def fetch_one(target: Target, version: int, topic: str, offset: int, **details: Any) -> Any:
-    """What the answer says of partition 0 of the only topic asked for."""
+    """What the response says of partition 0 of the only topic asked for."""
     answer = fetch(target, version, {topic: offset}, **details)
     assert answer.error_code == 0, answer
     [row] = answer.responses
@@ -65,5 +65,5 @@ def fetch_one(target: Target, version: int, topic: str, offset: int, **details: 
 
 
 def base_offsets(partition: Any) -> list[int]:
-    """The first offset of each batch in the answer; a batch that is cut off is not counted."""
+    """The first offset of each batch in the response; a batch that is cut off is not counted."""
     return [batch.base_offset for batch in read_batches(bytes(partition.records or b""))]

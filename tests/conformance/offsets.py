@@ -77,7 +77,7 @@ def fetch_answer(
     require_stable: bool = False,
     **member: Any,
 ) -> Any:
-    """The answer about one group: it has `error_code` and `topics`, whatever the version."""
+    """The response about one group: it has `error_code` and `topics`, whatever the version."""
     version = target.newest("OffsetFetch") if version is None else version
     target.coordinated(group)
     stable = {"require_stable": require_stable} if version >= 7 else {}
@@ -103,7 +103,7 @@ def fetch_answer(
 
 
 def rows_of(answer: Any) -> dict[int, Committed]:
-    """Partition → what was committed, of the only topic in an answer."""
+    """Partition → what was committed, of the only topic in a response."""
     [topic] = answer.topics
     return {
         row.partition_index: Committed(

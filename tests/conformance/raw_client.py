@@ -1,9 +1,9 @@
-"""A blocking client that sends one request and reads its answer: no retries, no routing, nothing hidden.
+"""A blocking client that sends one request and reads its response: no retries, no routing, nothing hidden.
 
     with RawClient("127.0.0.1", 9092) as raw_client:
-        answer = raw_client.ask(MetadataRequest(topics=None), 12)
+        response = raw_client.ask(MetadataRequest(topics=None), 12)
 
-`send` and `receive` take the two halves apart, for answers that a broker holds back. What stands behind an answer's
+`send` and `receive` take the two halves apart, for responses that a broker holds back. What stands behind a response's
 message fails the test (H-06 lets a client tolerate it, a judge does not).
 """
 
@@ -21,7 +21,7 @@ SECONDS = 10.0
 
 
 class RawClient:
-    """One connection. Requests may overlap; answers come in the order of the requests."""
+    """One connection. Requests may overlap; responses come in the order of the requests."""
 
     def __init__(
         self, host: str, port: int, client_id: str | None = "asker", timeout: float = SECONDS
@@ -38,7 +38,7 @@ class RawClient:
         self._socket.close()
 
     def ask(self, request: Message, version: int) -> Any:
-        """Send a request and wait for its answer. Raises TimeoutError, ConnectionError."""
+        """Send a request and wait for its response. Raises TimeoutError, ConnectionError."""
         self.send(request, version)
         return self.receive()
 
@@ -56,7 +56,7 @@ class RawClient:
         self._socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, timeout: float = SECONDS) -> Any:
-        """The answer to the oldest request that has none. Raises TimeoutError, ConnectionError."""
+        """The response to the oldest request that has none. Raises TimeoutError, ConnectionError."""
         correlation_id, api_key, version = self._asked[0]
         frame = self.read_frame(timeout)
         del self._asked[0]

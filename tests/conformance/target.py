@@ -67,7 +67,7 @@ def offered(release: Release, api: str) -> range:
 
 
 def eventually(answer: Callable[[], Any], good: Callable[[Any], bool]) -> Any:
-    """Ask until the answer is good. Fails with the last answer after 20 s."""
+    """Ask until the response is good. Fails with the last response after 20 s."""
     deadline = time.monotonic() + SECONDS
     while not good(found := answer()):
         assert time.monotonic() < deadline, found
@@ -102,7 +102,7 @@ class Target:
         return RawClient(self.host, self.port, client_id)
 
     def ask(self, request: Message, version: int | None = None) -> Any:
-        """One question and its answer on a connection of the target's own, in the newest version unless given."""
+        """One question and its response on a connection of the target's own, in the newest version unless given."""
         if version is None:
             version = self.newest(request.NAME.removesuffix("Request"))
         if self._asker is None:
@@ -110,7 +110,7 @@ class Target:
         try:
             return self._asker.ask(request, version)
         except OSError:
-            self.close()  # an answer that comes late must not be taken for the next one
+            self.close()  # a response that comes late must not be taken for the next one
             raise
 
     def restart(self) -> None:
@@ -211,5 +211,5 @@ def fresh(word: str) -> str:
 
 
 def led(topic: Any) -> int:
-    """How many partitions of a topic in a Metadata answer have a leader."""
+    """How many partitions of a topic in a Metadata response have a leader."""
     return sum(row.error_code == errors.NONE and row.leader_id >= 0 for row in topic.partitions)

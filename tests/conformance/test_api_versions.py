@@ -73,7 +73,7 @@ def test_a_strange_name_of_the_software_is_refused(
 def test_a_client_that_takes_the_node_for_another_is_notified(
     target: Target, raw_client: RawClient, cluster: str | None, node: int, code: int
 ) -> None:
-    """KIP-1242. The connection goes on, so that older versions of the request still have their answer."""
+    """KIP-1242. The connection goes on, so that older versions of the request still have their response."""
     here = target.ask(MetadataRequest(topics=[])).cluster_id
     request = ApiVersionsRequest("conformance", "1.0", here if cluster == "this" else cluster, node)
     answer = raw_client.ask(request, 5)

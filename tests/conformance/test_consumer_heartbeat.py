@@ -179,7 +179,7 @@ def test_the_epoch_must_be_the_current_one_or_that_of_a_lost_response(target: Ta
     two.join(topic)
     one.beat()
     assert one.beat(owned={topic_id: [0]}) == one.answer(3)
-    assert one.beat(2, owned={topic_id: [0]}) == one.answer(3)  # the answer with epoch 3 was lost
+    assert one.beat(2, owned={topic_id: [0]}) == one.answer(3)  # the response with epoch 3 was lost
     assert one.beat(2) == fenced(BEHIND, 2, 3)  # it does not say what it owns
     assert one.beat(2, owned={topic_id: [0, 1]}) == fenced(BEHIND, 2, 3)  # it owns what it should not
 

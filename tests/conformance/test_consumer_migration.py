@@ -63,7 +63,7 @@ def classic_state(target: Target, group: str) -> tuple[str, list[str]]:
 
 
 def joined_as(answer: Any) -> tuple[Any, ...]:
-    """What a JoinGroup answer says of the group."""
+    """What a JoinGroup response says of the group."""
     return answer.generation_id, answer.protocol_type, answer.protocol_name, answer.leader, answer.members
 
 

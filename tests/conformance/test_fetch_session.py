@@ -32,7 +32,7 @@ class Session:
 
 
 def told(answer: Any) -> int:
-    """How many partitions an answer speaks of."""
+    """How many partitions a response speaks of."""
     return sum(len(topic.partitions) for topic in answer.responses)
 
 

@@ -33,7 +33,7 @@ def operations(bits: int) -> list[int]:
 
 
 def described(target: Target, group: str, version: int, **fields: Any) -> Any:
-    """The whole answer about one group."""
+    """The whole response about one group."""
     target.coordinated(group)
     return target.ask(DescribeGroupsRequest(groups=[group], **fields), version)
 

@@ -17,7 +17,7 @@ BLOBS = [subscription("flights", user_data=b"%d" % number) for number in range(4
 
 
 def refused(target: Target, version: int, code: int, member_id: str = "") -> JoinGroupResponse:
-    """The whole answer to a join that fails."""
+    """The whole response to a join that fails."""
     return JoinGroupResponse(
         error_code=code,
         generation_id=-1,

@@ -1,4 +1,4 @@
-"""LeaveGroup: one member before version 3, several from there on, each with its own answer."""
+"""LeaveGroup: one member before version 3, several from there on, each with its own response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.api("LeaveGroup", few=True)
 
 
 def answer_of(version: int, member: Member, code: int) -> LeaveGroupResponse:
-    """The whole answer to one member."""
+    """The whole response to one member."""
     if version < 3:
         return LeaveGroupResponse(error_code=code)
     row = MemberResponse(member_id=member.member_id, group_instance_id=member.instance_id, error_code=code)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.api("SyncGroup", few=True)
 
 
 def refused(code: int) -> SyncGroupResponse:
-    """The whole answer to a sync that fails."""
+    """The whole response to a sync that fails."""
     return SyncGroupResponse(error_code=code, protocol_type=None, protocol_name=None, assignment=b"")
 
 

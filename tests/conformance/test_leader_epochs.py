@@ -70,7 +70,7 @@ def ask(target: Target, version: int, topic: str, epoch: int, **partition: Any) 
 def ended(
     version: int, epoch: int, offset: int, code: int = errors.NONE, partition: int = 0
 ) -> EpochEndOffset:
-    """The answer as it should be."""
+    """The response as it should be."""
     return EpochEndOffset(
         error_code=code, partition=partition, leader_epoch=epoch if version >= 1 else -1, end_offset=offset
     )

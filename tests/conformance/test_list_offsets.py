@@ -32,7 +32,7 @@ CLIENT = -1  # as replica id
 
 
 def ask(target: Target, version: int, topic: str, timestamp: int, **fields: Any) -> Any:
-    """The whole answer about partition 0 of a topic."""
+    """The whole response about partition 0 of a topic."""
     partition = {"partition_index": 0, "timestamp": timestamp, **fields.pop("partition", {})}
     row = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(**partition)])
     return target.ask(ListOffsetsRequest(**{"replica_id": CLIENT, "topics": [row], **fields}), version)

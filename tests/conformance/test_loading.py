@@ -110,7 +110,7 @@ def ask_until_loaded(target: Target, asked: dict[str, Question]) -> list[dict[st
 
 
 def code(answer: object) -> int:
-    """The error code of an answer, or of the only group in it."""
+    """The error code of a response, or of the only group in it."""
     found = getattr(answer, "error_code", None)
     return int(answer.groups[0].error_code if found is None else found)  # type: ignore[attr-defined]
 

@@ -26,12 +26,12 @@ CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 1
 
 
 def bits(*numbers: int) -> int:
-    """Operations as the answer writes them."""
+    """Operations as the response writes them."""
     return sum(1 << number for number in numbers)
 
 
 def ask(target: Target, version: int, *names: str, **fields: Any) -> Any:
-    """The whole answer about topics by name."""
+    """The whole response about topics by name."""
     return target.ask(
         MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], **fields), version
     )

@@ -18,14 +18,14 @@ from tests.conformance.target import Target
 
 
 def delete(target: Target, group: str, topic: str, *partitions: int) -> Any:
-    """Delete offsets: the answer."""
+    """Delete offsets: the response."""
     rows = [OffsetDeleteRequestPartition(partition_index=number) for number in partitions or (0,)]
     topics = [OffsetDeleteRequestTopic(name=topic, partitions=rows)]
     return target.ask(OffsetDeleteRequest(group_id=target.coordinated(group), topics=topics))
 
 
 def codes(answer: Any) -> list[int]:
-    """The error codes of an answer: its own, then each partition's."""
+    """The error codes of a response: its own, then each partition's."""
     return [answer.error_code] + [row.error_code for topic in answer.topics for row in topic.partitions]
 
 

@@ -38,7 +38,7 @@ def request(
 
 
 def produce(target: Target, topic: str, version: int, records: bytes, **details: Any) -> Any:
-    """Send records for one partition: what the answer says of it."""
+    """Send records for one partition: what the response says of it."""
     answer = target.ask(request(target, topic, version, records, **details), version)
     [row] = answer.responses
     [partition] = row.partition_responses

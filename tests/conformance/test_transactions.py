@@ -79,7 +79,7 @@ def test_a_producer_may_grow_its_own_epoch(target: Target, version: int) -> None
     mine = {"producer_id": producer.producer_id, "producer_epoch": 0}
     again = producer.init(version, **mine)
     assert (again.error_code, again.producer_epoch) == (errors.NONE, 1)
-    retried = producer.init(version, **mine)  # the answer was lost
+    retried = producer.init(version, **mine)  # the response was lost
     assert (retried.error_code, retried.producer_epoch) == (errors.NONE, 1)
 
 

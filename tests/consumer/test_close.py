@@ -287,7 +287,7 @@ OF_CLASSIC_GROUPS: Final = (
 
 
 def answered(place: Place, api: str) -> list[Any]:
-    """The answers without an error."""
+    """The responses without an error."""
     answers = [one.response for one in place.asked(api) if one.response is not None]
     return [a for a in answers if all(p.error_code == 0 for topic in a.topics for p in topic.partitions)]
 

@@ -176,7 +176,7 @@ def test_a_poll_returns_what_is_buffered_at_once_and_otherwise_waits_for_a_fetch
 
 @pytest.mark.spec("S1-15")
 def test_one_poll_waits_through_news_of_all_kinds_until_records_come_or_its_time_is_over() -> None:
-    """Metadata, heartbeats, an assignment and answers without records come meanwhile."""
+    """Metadata, heartbeats, an assignment and responses without records come meanwhile."""
 
     async def scenario(place: Place) -> None:
         often = {"metadata_max_age_ms": 300, "heartbeat_interval_ms": 200, "fetch_max_wait_ms": 100}

@@ -139,7 +139,7 @@ def test_leftovers_come_first_without_the_network_and_in_order_within_each_parti
 
 @pytest.mark.spec("S2-07", "S3-13")
 def test_the_next_fetch_goes_out_between_polls_and_what_waits_has_an_end() -> None:
-    """One answer is being drained and one waits; the third is asked for when the first is used up, and not before."""
+    """One response is being drained and one waits; the third is asked for when the first is used up, and not before."""
 
     async def scenario(kafka: EmbeddedCluster) -> None:
         for _ in range(4):
@@ -348,7 +348,7 @@ def test_a_requested_reset_precedes_the_commit_and_keeps_its_strategy() -> None:
     async def scenario(kafka: EmbeddedCluster) -> None:
         await commit(kafka, {A0: 2, A1: 2})
         async with consumer_of(kafka, **GROUP, auto_offset_reset="latest") as consumer:
-            await consumer.committed([A1])  # the coordinator is connected: its answer would be there first
+            await consumer.committed([A1])  # the coordinator is connected: its response would be there first
             kafka.delay("ListOffsets", ms=300)
             await consumer.assign([A0, A1])
             consumer.seek_to_beginning([A0])

@@ -369,7 +369,7 @@ def test_a_rebalance_is_logged_with_its_partitions(caplog: pytest.LogCaptureFixt
 
 @pytest.mark.spec("S0-63")
 def test_a_healthy_start_is_reported_in_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    """U-28: at most ten lines, however many partitions there are; where they begin is one line for an answer."""
+    """U-28: at most ten lines, however many partitions there are; where they begin is one line for a response."""
 
     async def scenario(broker: MiniBroker) -> None:
         async with consumer(broker, "a") as c:

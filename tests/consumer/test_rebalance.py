@@ -78,7 +78,7 @@ def test_a_rebalance_commits_then_revokes_then_assigns_and_the_records_continue(
             assert seen == [((A0,), 2, 2)]
 
     async def polled_until_joined(c: Any, broker: MiniBroker) -> list[Any]:
-        await asyncio.sleep(0.1)  # the heartbeat's answer comes before the next poll
+        await asyncio.sleep(0.1)  # the heartbeat's response comes before the next poll
         assert c.assignment() == (A0,)
         records = list(await c.poll(0))
         while len(records) < 3:

@@ -1,7 +1,7 @@
 """Members of the consumer protocol that talk to an embedded cluster on the running loop.
 
 `Member` sends what it is told to. `Client` follows the protocol as a client library does, with a user who may take
-his time to give partitions up, and a network that may lose answers.
+his time to give partitions up, and a network that may lose responses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Partition = tuple[bytes, int]
 
 
 class Member:
-    """It sends its own id and the epoch that the last good answer gave it."""
+    """It sends its own id and the epoch that the last good response gave it."""
 
     def __init__(
         self, raw_client: RawClient, group: str, member_id: str, instance_id: str | None = None
@@ -61,7 +61,7 @@ class Member:
 
 
 def partitions(answer: Any) -> set[Partition] | None:
-    """The assignment in an answer, None where it says nothing."""
+    """The assignment in a response, None where it says nothing."""
     if answer.assignment is None:
         return None
     return {(row.topic_id, number) for row in answer.assignment.topic_partitions for number in row.partitions}
@@ -81,10 +81,10 @@ class Client(Member):
         self.topics = topics
         self.owned: set[Partition] = set()
         self.target: set[Partition] = set()
-        self.said_all = False  # the coordinator has heard everything, and its answer came
+        self.said_all = False  # the coordinator has heard everything, and its response came
 
     async def step(self, *, slow: bool = False, lost: bool = False) -> None:
-        """Heartbeat, then take the next step of its own. `slow`: nothing is given up yet; `lost`: no answer came."""
+        """Heartbeat, then take the next step of its own. `slow`: nothing is given up yet; `lost`: no response came."""
         before = self.epoch
         answer = await self._send()
         if lost:

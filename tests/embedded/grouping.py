@@ -150,7 +150,7 @@ class Member:
         self.member_id, self.generation = "", -1
 
     async def ask_to_join(self) -> Any:
-        """One JoinGroup and its answer."""
+        """One JoinGroup and its response."""
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=self.session_ms,
@@ -175,7 +175,7 @@ class Member:
         return await self.ask_to_join() if answer.error_code == MEMBER_ID_REQUIRED else answer
 
     async def parked(self) -> asyncio.Task[Any]:
-        """Join, up to the point at which the coordinator holds the answer back."""
+        """Join, up to the point at which the coordinator holds the response back."""
         before = len(self._waiting())
         task = asyncio.create_task(self.join())
         await until(lambda: len(self._waiting()) > before or task.done())
@@ -212,7 +212,7 @@ class Member:
         return int((await self.world.ask(request, version, self.lane)).error_code)
 
     async def leave(self) -> Any:
-        """The answer."""
+        """The response."""
         who = MemberIdentity(member_id=self.member_id)
         return await self.world.ask(LeaveGroupRequest(group_id=GROUP, members=[who]), 4, self.lane)
 
@@ -237,7 +237,7 @@ async def known(world: World) -> None:
 
 
 async def gathered(world: World, *members: Member) -> list[Any]:
-    """A new group of these, the first one leads: their answers to JoinGroup."""
+    """A new group of these, the first one leads: their responses to JoinGroup."""
     await known(world)
     tasks = [await member.parked() for member in members]
     while not all(task.done() for task in tasks):

@@ -54,7 +54,7 @@ def records(data: Any) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def values(row: Any) -> list[bytes | None]:
-    """The values that a row of a Fetch answer brings."""
+    """The values that a row of a Fetch response brings."""
     return [value for _, _, value in records(row.records)]
 
 
@@ -73,7 +73,7 @@ class OneTopic:
         return found
 
     async def ask(self, request: Message, version: int, newest: int, node: int | None, number: int) -> Any:
-        """The answer of the leader or a node; version −1 is the newest up to `newest`."""
+        """The response of the leader or a node; version −1 is the newest up to `newest`."""
         offered = versions_of(self.cluster.state.release)[request.API_KEY or 0][1]
         version = min(newest, offered) if version < 0 else version
         return await self.raw_client.ask(request, version, node or self.partition(number).leader)
@@ -88,7 +88,7 @@ class OneTopic:
         node: int | None = None,
         partition: int = 0,
     ) -> Any:
-        """The row of the answer."""
+        """The row of the response."""
         row = PartitionProduceData(index=partition, records=data)
         topic = TopicProduceData(name=self.topic, partition_data=[row])
         request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic])
@@ -105,7 +105,7 @@ class OneTopic:
         max_bytes: int = MANY,
         **options: Any,
     ) -> Any:
-        """The row of the answer. Options are those of the request, and of the partition."""
+        """The row of the response. Options are those of the request, and of the partition."""
         row = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         for name in ("current_leader_epoch", "last_fetched_epoch"):
             setattr(row, name, options.pop(name, -1))
@@ -123,7 +123,7 @@ class OneTopic:
         isolation: int = 0,
         replica: int = -1,
     ) -> Any:
-        """The row of a ListOffsets answer for partition 0."""
+        """The row of a ListOffsets response for partition 0."""
         row = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         request = ListOffsetsRequest(
             replica_id=replica,
@@ -134,7 +134,7 @@ class OneTopic:
         return answer.topics[0].partitions[0]
 
     async def epoch_end(self, epoch: int, current: int = -1, node: int | None = None) -> Any:
-        """The row of an OffsetForLeaderEpoch answer for partition 0."""
+        """The row of an OffsetForLeaderEpoch response for partition 0."""
         row = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
         request = OffsetForLeaderEpochRequest(
             replica_id=-1, topics=[OffsetForLeaderTopic(topic=self.topic, partitions=[row])]

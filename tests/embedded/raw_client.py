@@ -1,10 +1,10 @@
 """Raw requests to an embedded cluster on the running loop: no retries, no routing, nothing hidden.
 
     async with EmbeddedCluster(brokers=3) as cluster, RawClient(cluster) as raw_client:
-        answer = await raw_client.ask(MetadataRequest(topics=None), 12, node=2)
+        response = await raw_client.ask(MetadataRequest(topics=None), 12, node=2)
 
 One connection for each node and lane: requests of one lane wait for each other, as behind a real connection. Bytes
-behind an answer's message fail the test.
+behind a response's message fail the test.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RawClient:
         await asyncio.sleep(0)
 
     async def ask(self, request: Message, version: int, node: int | None = None, lane: str = "") -> Any:
-        """The answer of a node (the first one unless given). Raises TimeoutError, ConnectionError."""
+        """The response of a node (the first one unless given). Raises TimeoutError, ConnectionError."""
         brokers = self._cluster.state.brokers
         broker = brokers[node or next(iter(brokers))]
         key = (broker.node_id, lane)
@@ -71,7 +71,7 @@ class Lane:
         self._writer.close()
 
     async def ask(self, request: Message, version: int) -> Any:
-        """Send, and wait for the answer. One that is not awaited to its end takes the connection with it."""
+        """Send, and wait for the response. One that is not awaited to its end takes the connection with it."""
         async with self._turn:
             self._correlation_id += 1
             self._writer.writelines(request_frame(request, version, self._correlation_id, self._client_id))

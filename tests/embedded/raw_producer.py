@@ -211,7 +211,7 @@ async def produce(
     version: int = 9,
     transactional_id: str | None = None,
 ) -> Any:
-    """The row of the answer to one batch, from its leader, acks −1."""
+    """The row of the response to one batch, from its leader, acks −1."""
     partition = cluster.state.partition(tp)
     assert partition is not None
     data = PartitionProduceData(index=tp.partition, records=batch)

@@ -50,7 +50,7 @@ def fill(struct: Struct, version: int) -> None:
 
 
 def codes(struct: Any) -> list[int]:
-    """Every error code in an answer."""
+    """Every error code in a response."""
     found = []
     for field in struct.FIELDS:
         value = getattr(struct, field.name)

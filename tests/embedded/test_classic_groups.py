@@ -42,7 +42,7 @@ from tests.waiting import until
 
 
 async def answered(task: asyncio.Task[Any]) -> bool:
-    """Whether an answer has come, or comes now."""
+    """Whether a response has come, or comes now."""
     await asyncio.wait([task], timeout=0.05)
     return task.done()
 

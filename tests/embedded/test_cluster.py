@@ -186,7 +186,7 @@ def test_a_connection_that_is_unused_is_closed() -> None:
             cluster.clock.advance("2s")
             await until(lambda: len(broker.connections) == 1)
             cluster.produce("orders", ["one"])
-            assert (await parked).responses  # who waits for an answer is not idle
+            assert (await parked).responses  # who waits for a response is not idle
             cluster.clock.advance("11s")
             await until(lambda: not broker.connections)
 

@@ -1,4 +1,4 @@
-"""Drawn lives of a consumer group: clients come, go, crash, are slow, lose answers, change what they read.
+"""Drawn lives of a consumer group: clients come, go, crash, are slow, lose responses, change what they read.
 
 Whatever happens no partition is with two of them. When it ends, a few rounds of heartbeats later every partition is
 with one.

@@ -102,7 +102,7 @@ def on_wire(test: Callable[[EmbeddedCluster, Wire], Awaitable[None]], **keys: An
 
 @pytest.mark.parametrize("release", ["4.3", "2.8", "0.10.0"])
 def test_an_error_is_reported_wherever_a_client_looks(release: str) -> None:
-    """Every API in every version: no answer hides the error, none has another one."""
+    """Every API in every version: no response hides the error, none has another one."""
 
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         rows = served(release)

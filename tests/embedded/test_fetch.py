@@ -1,4 +1,4 @@
-"""Fetch beyond what one broker shows: waiting, replicas, leaders, transactions; many partitions in one answer."""
+"""Fetch beyond what one broker shows: waiting, replicas, leaders, transactions; many partitions in one response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(test: Test, *, brokers: int = 3, partitions: int = 1, **options: Any) ->
 
 
 def waits(task: asyncio.Task[Any]) -> Awaitable[bool]:
-    """Whether an answer is held back for 50 ms."""
+    """Whether a response is held back for 50 ms."""
 
     async def look() -> bool:
         await asyncio.sleep(0.05)

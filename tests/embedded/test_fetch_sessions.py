@@ -31,7 +31,7 @@ FULL = 0
 
 
 class Talk:
-    """One client's session with a broker: `told` are the partitions of the last answer, with code and bytes or not."""
+    """One client's session with a broker: `told` are the partitions of the last response, with code and bytes or not."""
 
     def __init__(self, cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         self.cluster = cluster
@@ -47,7 +47,7 @@ class Talk:
         topic_id: bytes | None = None,
         session_id: int | None = None,
     ) -> int:
-        """The error code of the answer. By the topic's name unless by an id."""
+        """The error code of the response. By the topic's name unless by an id."""
         rows = [
             FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=MANY)
             for number, offset in (offsets or {}).items()

@@ -90,7 +90,7 @@ class Actor:
         self.member_id, self.generation = "", -1
 
     def hears(self) -> None:
-        """Take the answer, if there is one."""
+        """Take the response, if there is one."""
         if self.waiting is None or not self.waiting.done():
             return
         task, self.waiting = self.waiting, None

@@ -79,7 +79,7 @@ def test_sequences() -> None:
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         assert await send(cluster, raw_client, 0, count=3) == (NONE, 0)
         assert await send(cluster, raw_client, 3) == (NONE, 3)
-        assert await send(cluster, raw_client, 3) == (NONE, 3)  # the answer was lost
+        assert await send(cluster, raw_client, 3) == (NONE, 3)  # the response was lost
         assert await send(cluster, raw_client, 0, count=3) == (NONE, 0)
         assert await send(cluster, raw_client, 5) == (OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         assert await send(cluster, raw_client, 4) == (NONE, 4)
@@ -138,7 +138,7 @@ def test_transactional_records_need_a_transactional_id() -> None:
 
 @pytest.mark.parametrize("release", ["4.3", "2.8", "1.0"])
 def test_confluent_kafka_loses_and_repeats_nothing(release: str) -> None:
-    """The connection breaks behind an answer that never came, and the leader dies."""
+    """The connection breaks behind a response that never came, and the leader dies."""
     with EmbeddedCluster(brokers=3, release=release, topics={"t": 1}) as cluster:
         producer = confluent_kafka.Producer(
             {

@@ -143,7 +143,7 @@ def test_a_second_producer_fences_the_first() -> None:
 
 
 def test_a_producer_bumps_its_own_epoch_and_may_ask_twice() -> None:
-    """KIP-360: the answer to the first request was lost."""
+    """KIP-360: the response to the first request was lost."""
 
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         producer = RawProducer(cluster, raw_client, "a")
@@ -198,7 +198,7 @@ def test_v2_ends_every_transaction_with_another_epoch() -> None:
         assert await producer.end(commit=True) == NONE
         await settled(cluster)
         assert producer.epoch == epoch + 2
-        producer.epoch -= 1  # the answer was lost
+        producer.epoch -= 1  # the response was lost
         assert await producer.write(T0, b"late") == INVALID_PRODUCER_EPOCH
         assert await producer.end(commit=False) == INVALID_TXN_STATE
         assert await producer.end(commit=True) == NONE

@@ -1,4 +1,4 @@
-"""Batches, answers and a delivery over them, without a broker."""
+"""Batches, responses and a delivery over them, without a broker."""
 
 from __future__ import annotations
 

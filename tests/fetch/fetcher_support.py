@@ -20,7 +20,7 @@ FETCH = "FetchRequest"
 
 
 class Logs:
-    """A broker's answer to Fetch: batches from the asked offset on, an error, or nothing after fetch_max_wait.
+    """A broker's response to Fetch: batches from the asked offset on, an error, or nothing after fetch_max_wait.
 
     `batches[tp]` are (base offset, next offset, bytes); one fetch brings at most `batches_a_fetch` of a partition.
     """

@@ -1,4 +1,4 @@
-"""Epochs and ids in requests and answers: diverging logs, leaders named in answers, topics made anew."""
+"""Epochs and ids in requests and responses: diverging logs, leaders named in responses, topics made anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer that comes when its partition is gone."""
+"""A response that comes when its partition is gone."""
 
 from __future__ import annotations
 

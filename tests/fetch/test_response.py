@@ -1,4 +1,4 @@
-"""The error table of Fetch, row by row, and the numbers that an answer leaves behind."""
+"""The error table of Fetch, row by row, and the numbers that a response leaves behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_stale_metadata_errors_update_metadata_and_are_retried_without_a_warning
 
 @pytest.mark.spec("S2-04", "B.15.12", "I-26")
 def test_a_partition_that_errs_is_asked_again_with_growing_pauses_and_the_others_at_once() -> None:
-    """From retry_backoff_ms on, twice as long each time, a fifth more or less; an answer without error ends that."""
+    """From retry_backoff_ms on, twice as long each time, a fifth more or less; a response without error ends that."""
 
     async def scenario() -> None:
         cluster = one_leader()
@@ -90,7 +90,7 @@ def test_a_partition_that_errs_is_asked_again_with_growing_pauses_and_the_others
 
 @pytest.mark.spec("S2-04")
 def test_a_node_that_does_not_answer_is_asked_again_with_growing_pauses() -> None:
-    """An answer ends that, and the next failure is followed by a short pause."""
+    """A response ends that, and the next failure is followed by a short pause."""
 
     async def scenario() -> None:
         cluster = one_leader()

@@ -31,7 +31,7 @@ CHANGES = st.tuples(
 
 
 class Sessions(RuleBasedStateMachine):
-    """Wants change, requests go out, and anything may happen to them; old answers come back much later."""
+    """Wants change, requests go out, and anything may happen to them; old responses come back much later."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the tests of commits share: answers to OffsetCommit and OffsetFetch, and commits that a scripted peer gets."""
+"""What the tests of commits share: responses to OffsetCommit and OffsetFetch, and commits that a scripted peer gets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Codes = dict[TopicPartition, int]
 
 
 def stored(codes: Codes) -> OffsetCommitResponse:
-    """An answer to OffsetCommit in any version: names for the old ones, ids for the new ones."""
+    """A response to OffsetCommit in any version: names for the old ones, ids for the new ones."""
     topics: dict[str, OffsetCommitResponseTopic] = {}
     for tp, code in codes.items():
         topic = topics.setdefault(
@@ -45,7 +45,7 @@ def stored(codes: Codes) -> OffsetCommitResponse:
 
 
 def read(offsets: dict[TopicPartition, tuple[int, int]], group_code: int = 0) -> OffsetFetchResponse:
-    """An answer to OffsetFetch, version 8 or newer: partition → (offset, code)."""
+    """A response to OffsetFetch, version 8 or newer: partition → (offset, code)."""
     topics = [
         OffsetFetchResponseTopics(
             name=tp.topic,

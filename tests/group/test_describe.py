@@ -1,4 +1,4 @@
-"""Describing a group: answers that no broker should give."""
+"""Describing a group: responses that no broker should give."""
 
 from __future__ import annotations
 

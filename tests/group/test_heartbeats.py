@@ -140,7 +140,9 @@ def test_a_response_to_an_earlier_generation_changes_nothing() -> None:
                 On("HeartbeatRequest", HeartbeatResponse(error_code=25), delay=0.3),
             ]
             await running.stable(1)
-            await running.until(lambda: beats(old))  # its answer is on the way when the group moves to `new`
+            await running.until(
+                lambda: beats(old)
+            )  # its response is on the way when the group moves to `new`
             old.default_responses["FindCoordinatorRequest"] = lambda request: found(new)
             running.coordinator.mark_unknown("test")
             running.membership.request_rejoin("test")

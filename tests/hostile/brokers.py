@@ -42,7 +42,7 @@ def cluster_of(peer: RawPeer, **settings: Any) -> Cluster:
 
 
 async def brokers_without_end(count: int, possible: bool) -> dict[str, Any]:
-    """Start a cluster whose metadata names so many brokers; how it ends, WARNINGs, and answers."""
+    """Start a cluster whose metadata names so many brokers; how it ends, WARNINGs, and responses."""
     warnings = Warnings()
     async with RawPeer({}) as peer:
         host = "127.0.0.1" if count <= MOST_BROKERS else "h" * 90
@@ -63,7 +63,7 @@ async def brokers_without_end(count: int, possible: bool) -> dict[str, Any]:
 
 
 async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
-    """Poll `orders` while each answer names so many topics more."""
+    """Poll `orders` while each response names so many topics more."""
     warnings = Warnings()
     async with RawPeer({}) as peer:
         others = topic("other") * extra

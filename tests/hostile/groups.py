@@ -94,7 +94,7 @@ async def heartbeats_per_second(interval_ms: int) -> float:
 
 
 async def pattern_against_a_long_name(length: int) -> dict[str, Any]:
-    """Subscribe to a pattern that takes cubic time, while an answer names a topic of so many characters."""
+    """Subscribe to a pattern that takes cubic time, while a response names a topic of so many characters."""
     async with EmbeddedCluster(topics={"eu-west-a-events": 1}) as cluster:
 
         def add(request: Any, answer: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A broker whose answers are bytes that no codec of ours would write, on a loopback socket of the same loop."""
+"""A broker whose responses are bytes that no codec of ours would write, on a loopback socket of the same loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = struct.Struct(">i")
 
 
 class RawPeer:
-    """`answers`: the name of a request → a function from request and version to the body of the answer.
+    """`answers`: the name of a request → a function from request and version to the body of the response.
 
     A body is a message, bytes as they are, or None: the size of a frame of `announced` bytes is sent and `sent` bytes
     of it, and no more.

@@ -1,4 +1,4 @@
-"""Brokers that announce long answers and do not send them."""
+"""Brokers that announce long responses and do not send them."""
 
 from __future__ import annotations
 

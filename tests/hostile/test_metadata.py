@@ -1,4 +1,4 @@
-"""Metadata answers of a hostile broker: as many brokers and topics as fit in a frame, and impossible names."""
+"""Metadata responses of a hostile broker: as many brokers and topics as fit in a frame, and impossible names."""
 
 from __future__ import annotations
 

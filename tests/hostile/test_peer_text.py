@@ -1,4 +1,4 @@
-"""Every string of every answer that a client uses, made hostile: nothing of it reaches a log, an error or a terminal.
+"""Every string of every response that a client uses, made hostile: nothing of it reaches a log, an error or a terminal.
 
 The fields are those of the schemas, so a field that a later version brings is tried too. All the consumers run at
 once, each with one field of its own; `kclient lag` runs for one field after the other.

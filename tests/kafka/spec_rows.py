@@ -1,7 +1,7 @@
 """Where each row (S0…S4) shows on a real Kafka, and why some cannot be seen there.
 
 Seen means: brought about by what anybody may do to a cluster (write, kill, stop, deny, elect, damage a file), without
-an answer that was forged or held back. Paths are relative to tests/; those in brokers/ run on every release of
+a response that was forged or held back. Paths are relative to tests/; those in brokers/ run on every release of
 `make test-brokers` that has what they are about. `tests/house/test_real_kafka_rows.py` holds the list to the tests.
 """
 

@@ -24,7 +24,7 @@ def settings(kafka: KafkaCluster, **more: Any) -> dict[str, Any]:
 
 
 def codes(answer: Any) -> list[int]:
-    """The codes of the partitions of an answer to OffsetFetch or ListOffsets."""
+    """The codes of the partitions of a response to OffsetFetch or ListOffsets."""
     topics = (
         [row for group in answer.groups for row in group.topics]
         if hasattr(answer, "groups")
@@ -68,7 +68,7 @@ def test_committed_offsets_of_topics_that_are_denied(
 def test_a_reset_that_is_denied_is_reported_once_for_each_attempt(
     kafka1: KafkaCluster, topics: list[TopicPartition]
 ) -> None:
-    """All topics that are denied in one error; nothing of that answer is applied, and later the reset succeeds."""
+    """All topics that are denied in one error; nothing of that response is applied, and later the reset succeeds."""
     one, two, open_one = topics
     tap = Tap()
     with Consumer(**settings(kafka1, runtime=tap)) as consumer:
@@ -86,7 +86,7 @@ def test_a_reset_that_is_denied_is_reported_once_for_each_attempt(
         while len(records) < 30 and failures < 5:
             try:
                 records += list(consumer.poll(0.5))
-            except TopicAuthorizationError:  # of an answer from before
+            except TopicAuthorizationError:  # of a response from before
                 failures += 1
         assert len(records) == 30
         named = [topic.name for one in tap.asked("ListOffsets") for topic in one.request.topics]
@@ -142,7 +142,7 @@ def test_a_denial_of_a_partition_that_was_given_up_is_not_reported(
         assert len(read(consumer, 20)) == 20
         with denied(kafka1, AclOperation.READ, one.topic):
             tap.forget()
-            for _ in range(100):  # the answer with the error is there, and no poll has looked at it
+            for _ in range(100):  # the response with the error is there, and no poll has looked at it
                 answers = [one.response for one in tap.answered("Fetch")]
                 if 29 in [
                     row.error_code for a in answers for topic in a.responses for row in topic.partitions

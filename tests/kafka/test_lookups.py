@@ -1,4 +1,4 @@
-"""Offset lookups while brokers come and go: answers are kept, and only the other partitions are requested again."""
+"""Offset lookups while brokers come and go: responses are kept, and only the other partitions are requested again."""
 
 from __future__ import annotations
 

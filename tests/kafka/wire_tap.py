@@ -24,7 +24,7 @@ KEY_AND_VERSION = struct.Struct(">hh")
 
 @attrs.define
 class Exchange:
-    """One request, the port of the broker it went to, and its answer once that has come.
+    """One request, the port of the broker it went to, and its response once that has come.
 
     `beside` are the ports that requests of the same API had gone to and were not answered yet; `connection` is the
     same for all requests of one connection, and for no other.
@@ -51,7 +51,7 @@ class Tap(Runtime):
         return [one for one in list(self.exchanges) if one.api == api]
 
     def answered(self, api: str) -> list[Exchange]:
-        """Those of them that have an answer."""
+        """Those of them that have a response."""
         return [one for one in self.asked(api) if one.response is not None]
 
     def apis(self) -> list[str]:

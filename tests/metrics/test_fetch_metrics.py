@@ -92,7 +92,7 @@ def test_partitions_that_failed_count_nothing_in_the_sample() -> None:
         await consumer.assign([T0, T1])
         await drain(consumer, 4)
         assert consumer.metrics().value("records-per-request-avg") == 4
-        while consumer.metrics().value("records-per-request-avg") == 4:  # an answer of failures alone: 0
+        while consumer.metrics().value("records-per-request-avg") == 4:  # a response of failures alone: 0
             await consumer.poll(0.05)
         assert consumer.metrics().value("records-per-request-avg") < 4
         cluster.lift(rule)

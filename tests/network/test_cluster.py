@@ -395,7 +395,7 @@ def test_a_request_that_finds_no_connection_in_time_says_so() -> None:
 
 @pytest.mark.spec("H-07", "B.4.8")
 def test_a_connection_that_ends_as_it_becomes_ready_is_not_kept() -> None:
-    """The broker answers ApiVersions twice at once: the second answer ends the connection before anybody used it."""
+    """The broker answers ApiVersions twice at once: the second response ends the connection before anybody used it."""
 
     async def main() -> None:
         config = {"reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 1}

@@ -54,7 +54,7 @@ async def beat(connection: Connection, member: str = "", *, seconds: float = 5.0
 
 
 def echo(request: HeartbeatRequest) -> HeartbeatResponse:
-    """An answer by which its request can be told."""
+    """A response by which its request can be told."""
     return HeartbeatResponse(error_code=int(request.member_id))
 
 

@@ -1,4 +1,4 @@
-"""What the cluster has switched on: the newest answer counts, and one that does not know changes nothing."""
+"""What the cluster has switched on: the newest response counts, and one that does not know changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEARTBEAT = 68
 
 
 def answer(epoch: int, level: int, *apis: int) -> ApiVersionsResponse:
-    """An answer that says how far group.version is."""
+    """A response that says how far group.version is."""
     finalized = [FinalizedFeatureKey(name="group.version", max_version_level=level, min_version_level=level)]
     return ApiVersionsResponse(
         api_keys=[ApiVersion(api_key=key) for key in apis],

@@ -1,4 +1,4 @@
-"""The network layer against real brokers: their versions and answers, and what an old one refuses."""
+"""The network layer against real brokers: their versions and responses, and what an old one refuses."""
 
 from __future__ import annotations
 

@@ -314,7 +314,7 @@ def test_describing_topics_tries_again_and_ends_with_its_timeout() -> None:
             peer.script.append(On("MetadataRequest", close=True))
             answer: Any = await cluster.describe_topics(["b"], allow_auto_create=True, timeout=2)
             assert len(answer.topics[0].partitions) == 2
-            peer.default_responses["MetadataRequest"] = None  # from now on no answer
+            peer.default_responses["MetadataRequest"] = None  # from now on no response
             with pytest.raises(DeadlineError, match="describing topics"):
                 await cluster.describe_topics(["b"], allow_auto_create=True, timeout=0.2)
 

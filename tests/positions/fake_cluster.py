@@ -1,7 +1,7 @@
 """A cluster without connections: real metadata, requests answered by the test, time on a virtual clock.
 
 cluster = FakeCluster({("orders", 0): (1, 5)})            # partition → leader and leader epoch
-cluster.answer("ListOffsetsRequest", handler)             # handler(node_id, request) → answer, exception or coroutine
+cluster.answer("ListOffsetsRequest", handler)             # handler(node_id, request) → response, exception or coroutine
 run(scenario(cluster))                                    # sleeps cost nothing
 """
 
@@ -151,5 +151,5 @@ def config(**keys: Any) -> Config:
 
 
 def later(future: Awaitable[Any]) -> Callable[[int, Any], Awaitable[Any]]:
-    """A handler whose answer the test gives when it wants."""
+    """A handler whose response the test gives when it wants."""
     return lambda node_id, message: future

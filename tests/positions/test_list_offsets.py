@@ -1,4 +1,4 @@
-"""ListOffsets: requests per leader, answers split partition by partition, questions asked until they are answered."""
+"""ListOffsets: requests per leader, responses split partition by partition, questions asked until they are answered."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def wanted(cluster: EmbeddedCluster, api: str) -> list[list[int]]:
 
 
 def refuse(*codes: int) -> Callable[[Any, Any], Any]:
-    """Answers of ListOffsets say these codes of partitions 0, 1, …, and what they said of the others."""
+    """Responses of ListOffsets say these codes of partitions 0, 1, …, and what they said of the others."""
 
     def edit(request: Any, answer: Any) -> Any:
         for topic in answer.topics:
@@ -113,7 +113,7 @@ def test_shorter_polls_leave_one_request_in_flight_and_no_reset() -> None:
             await reached_after_polls(consumer, lambda: asked(cluster, "OffsetFetch"))
             for _ in range(10):
                 consumer.pause([T0])
-                consumer.resume([T0])  # news for the upkeep of positions, though none of the answer
+                consumer.resume([T0])  # news for the upkeep of positions, though none of the response
                 assert len(await consumer.poll(0.01)) == 0
             assert (len(asked(cluster, "OffsetFetch")), asked(cluster, "ListOffsets")) == (1, [])
             assert (await read(consumer, 6))[0].offset == 4

@@ -1,4 +1,4 @@
-"""AWAIT_RESET: the brokers that get ListOffsets, the retries, and the answers that are used."""
+"""AWAIT_RESET: the brokers that get ListOffsets, the retries, and the responses that are used."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_partition_without_leader_waits_for_metadata() -> None:
         cluster.answer(LIST, lists(1))
         async with updater(cluster, P0) as (positions, _):
             for _ in range(3):
-                cluster.set_leaders({})  # an answer without news must not be followed by ever more questions
+                cluster.set_leaders({})  # a response without news must not be followed by ever more questions
                 await settle()
             assert cluster.updates
             assert cluster.impatient_updates == []

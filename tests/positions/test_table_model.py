@@ -222,7 +222,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), wait=st.integers(0, 5))
     def fail(self, data: st.DataObject, wait: int) -> None:
-        """Answers of long ago come too."""
+        """Responses of long ago come too."""
         if self.asked:
             tp, position_version, life = data.draw(st.sampled_from(self.asked))
             self.table.set_next_allowed_retry({tp: position_version}, self.now + wait)

@@ -1,4 +1,4 @@
-"""The position updater over a fake cluster, and the answers of its brokers."""
+"""The position updater over a fake cluster, and the responses of its brokers."""
 
 from __future__ import annotations
 

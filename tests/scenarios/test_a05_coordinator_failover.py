@@ -127,7 +127,7 @@ def check_the_search(blow: Blow, b: GroupMember) -> None:
     lookups = b.asked("FindCoordinator", blow.at)
     assert bool(lookups) is (blow.kind != "loads")
     if blow.kind == "hands over" and blow.phase in APIS:
-        assert lookups[0].at - blow.at < HELD_MS / 1000  # with the answer, and not with the next heartbeat
+        assert lookups[0].at - blow.at < HELD_MS / 1000  # with the response, and not with the next heartbeat
     for before, after in itertools.pairwise(lookups):
         assert after.at - before.at >= 0.07
 

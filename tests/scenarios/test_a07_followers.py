@@ -126,7 +126,7 @@ def test_a07_followers_that_answer_an_error_are_left_for_the_leader_at_the_same_
 
 
 def refusing(code: str) -> Callable[[Any, Any], Any]:
-    """Answers say this of every partition."""
+    """Responses say this of every partition."""
     from kclient.embedded.control.faults import error_code
 
     def edit(request: Any, answer: Any) -> Any:

@@ -47,7 +47,7 @@ def fill(cluster: EmbeddedCluster) -> None:
 
 
 def damage(position: int, *, of_base_offset: int = 3) -> Callable[[Any, Any], Any]:
-    """Flip a bit of the batch of t-1 that begins at an offset, in every answer that brings it."""
+    """Flip a bit of the batch of t-1 that begins at an offset, in every response that brings it."""
 
     def edit(request: Any, answer: Any) -> Any:
         for topic in answer.responses:

@@ -62,7 +62,7 @@ def test_a16_an_impossible_frame_ends_the_connection_and_costs_nothing_else(
             (hit,) = cluster.state.brokers[1].connections
             tracemalloc.start()
             try:
-                armed[0] = True  # the answer to the fetch that waits now
+                armed[0] = True  # the response to the fetch that waits now
                 cluster.produce("t", ["1", "2"])
                 assert [record.offset for record in await read(consumer, 2)] == [1, 2]
                 assert tracemalloc.get_traced_memory()[1] < 8_000_000

@@ -202,7 +202,7 @@ def test_a18_the_header_of_a_response_to_api_versions_has_no_tags() -> None:
         await consumer.close()
         server.close()
         assert asking[0][:4] == b"\0\x12\0\x05"
-        # So the answer was understood: Metadata in its newest version.
+        # So the response was understood: Metadata in its newest version.
         assert asking[1][:4] == b"\0\x03\0\x0d"
 
     play(scenario)

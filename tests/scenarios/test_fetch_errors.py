@@ -62,7 +62,7 @@ def test_a_log_that_the_broker_cannot_read_is_reported_with_the_offset_and_stops
 
 
 def refused(answer: Any, code: int) -> Any:
-    """The answer with this code for partition 0, if it speaks of it."""
+    """The response with this code for partition 0, if it speaks of it."""
     for topic in answer.responses:
         for partition in topic.partitions:
             if partition.partition_index == 0:

@@ -95,7 +95,7 @@ def test_what_fails_is_asked_again_with_growing_pauses(api: str, error: str) -> 
 @pytest.mark.spec("D-59", "B.10.5")
 @pytest.mark.parametrize("release", ["1.0", "4.3"])
 def test_a_partition_that_never_ends_starves_no_other(release: str) -> None:
-    """Seen: no rotation. One answer holds the records of one partition alone, whichever is named first."""
+    """Seen: no rotation. One response holds the records of one partition alone, whichever is named first."""
 
     async def scenario(place: Place) -> None:
         large = b"x" * 60_000

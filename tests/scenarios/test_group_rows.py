@@ -110,7 +110,7 @@ def test_callbacks_of_commits_come_first_then_the_rebalance_and_the_automatic_co
             await a.stop()
             order.clear()
             a.consumer.commit_async({T0: OffsetAndMetadata(1)}, answered)
-            await asyncio.sleep(6)  # its answer waits, and the automatic commit is due
+            await asyncio.sleep(6)  # its response waits, and the automatic commit is due
             await a.host.start(a.consumer.poll(0))
             await asyncio.sleep(1)
             commits = [positions_in(one.request)[0] for one in a.asked("OffsetCommit")]
@@ -273,7 +273,7 @@ def test_a_coordinator_that_was_found_has_a_whole_session_to_respond() -> None:
 
 @pytest.mark.spec("B.13.2", "B.16.8")
 def test_a_rack_aware_group_keeps_its_generation_while_the_racks_stay() -> None:
-    """The answer to FindCoordinator names no rack: the leader must not take that for a change."""
+    """The response to FindCoordinator names no rack: the leader must not take that for a change."""
 
     async def scenario(place: Place) -> None:
         async with team(place, client_rack="a", metadata_max_age_ms=1_000) as join:

@@ -41,7 +41,7 @@ class Dialogue:
         self._number = 0
 
     def ask(self, message: Message, version: int) -> Any:
-        """The answer, or "closed"."""
+        """The response, or "closed"."""
         self._number += 1
         self.send_raw(
             b"".join(bytes(part) for part in request_frame(message, version, self._number, "t"))[4:]

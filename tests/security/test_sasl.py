@@ -413,7 +413,7 @@ def test_a_session_is_renewed_on_the_same_connection_before_the_next_request(sho
             began = connection._loop.time()
             await asyncio.sleep(0.3)
             in_flight = asyncio.ensure_future(beat(connection))
-            await asyncio.sleep(0.085)  # the renewal is due now, and the first answer is outstanding
+            await asyncio.sleep(0.085)  # the renewal is due now, and the first response is outstanding
             waiting = [asyncio.ensure_future(beat(connection)) for _ in range(3)]
             await asyncio.sleep(0)
             waiting[0].cancel()  # whoever sets a renewal off may go away in the middle of it

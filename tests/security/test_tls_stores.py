@@ -1,4 +1,4 @@
-"""Trust stores and key stores: PEM files and text, PKCS#12, and a clear answer to everything else."""
+"""Trust stores and key stores: PEM files and text, PKCS#12, and a clear response to everything else."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Opening:
             pause *= 2
 
     def _reaches(self, ip: str) -> bool:
-        """Whether a SYN gets there and the answer back."""
+        """Whether a SYN gets there and the response back."""
         try:
             there = self.network.at(ip)
         except LookupError:

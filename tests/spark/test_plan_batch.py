@@ -1,4 +1,4 @@
-"""Planning a batch against the embedded cluster: a group's commits, logs that lost records, stale answers, filters."""
+"""Planning a batch against the embedded cluster: a group's commits, logs that lost records, stale responses, filters."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_truncated_log_is_a_data_loss(cluster: EmbeddedCluster) -> None:
 
 
 def shorten(cluster: EmbeddedCluster, times: int | None) -> Any:
-    """Let answers about the ends of logs be `times` times those of before three records were written."""
+    """Let responses about the ends of logs be `times` times those of before three records were written."""
 
     def edit(request: Any, answer: Any) -> Any:
         for topic in answer.topics:

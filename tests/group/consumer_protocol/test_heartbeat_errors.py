@@ -1,4 +1,4 @@
-"""Error codes and lost answers, evictions, static members, and leaving, on an embedded cluster."""
+"""Error codes and lost responses, evictions, static members, and leaving, on an embedded cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The heartbeats that a member builds, and what an error code in the answer leads to."""
+"""The heartbeats that a member builds, and what an error code in the response leads to."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def throttle(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-32", target=api, amount=amount(-1, 2**31 - 1))
 def throttle_absurdly(stage: Stage, fault: Fault) -> End | None:
-    """An answer asks for silence of so many ms, which nobody would keep."""
+    """A response asks for silence of so many ms, which nobody would keep."""
 
     def edit(request: Any, answer: Any) -> Message:
         if hasattr(answer, "throttle_time_ms"):
@@ -132,7 +132,7 @@ def never_answer(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-07", target=api, amount=amount(0, 3, 11, 60))
 def cut_answer(stage: Stage, fault: Fault) -> End | None:
-    """A request is done, and its answer cut after so many bytes."""
+    """A request is done, and its response cut after so many bytes."""
     rule = stage.cluster.cut(fault.target, int(fault.amount))
     return lambda: stage.cluster.lift(rule)
 
@@ -166,13 +166,13 @@ def leaders_of_now(stage: Stage) -> Callable[[Any, Any], Message]:
 
 
 def answered_in_part(rng: Random, scenario: Scenario) -> str:
-    """The name of an API whose answers are lists."""
+    """The name of an API whose responses are lists."""
     return rng.choice(("OffsetFetch", "ListOffsets", "Fetch", "OffsetCommit", "Metadata"))
 
 
 @kind("F-36", target=answered_in_part, amount=amount(0, 1))
 def partial_answer(stage: Stage, fault: Fault) -> End | None:
-    """An answer is about some of what was asked for only."""
+    """A response is about some of what was asked for only."""
     rule = stage.cluster.partial(fault.target, int(fault.amount), times=3)
     return lambda: stage.cluster.lift(rule)
 
@@ -187,7 +187,7 @@ def revoke_access(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-18", amount=amount(1, 3, 10))
 def flip_bits(stage: Stage, fault: Fault) -> End | None:
-    """A bit in the middle of a batch's records, so behind its checksum, is wrong in so many answers."""
+    """A bit in the middle of a batch's records, so behind its checksum, is wrong in so many responses."""
 
     def edit(request: Any, answer: Any) -> Message:
         parts = [part for topic in answer.responses for part in topic.partitions if part.records]

@@ -1,4 +1,4 @@
-"""Answers of another shape than the question: entries twice, entries that nobody asked for, news without names."""
+"""Responses of another shape than the question: entries twice, entries that nobody asked for, news without names."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ UNHEARD_OF: Final = 12_345  # the number of a partition
 
 
 def listing(rng: Random, scenario: Scenario) -> str:
-    """The name of an API whose answers list partitions."""
+    """The name of an API whose responses list partitions."""
     return rng.choice(LISTING)
 
 
 def lists_of_partitions(holder: Any) -> Iterator[list[Any]]:
-    """The innermost lists of an answer whose entries are partitions."""
+    """The innermost lists of a response whose entries are partitions."""
     for field in attrs.fields(type(holder)):
         value = getattr(holder, field.name)
         if not isinstance(value, list) or not value or not attrs.has(type(value[0])):
@@ -49,7 +49,7 @@ def _number(entry: Any) -> str:
 
 @kind("F-36", target=listing)
 def answer_twice(stage: Stage, fault: Fault) -> End | None:
-    """Answers name a partition twice."""
+    """Responses name a partition twice."""
 
     def edit(request: Any, answer: Any) -> Message:
         for entries in lists_of_partitions(answer):
@@ -62,7 +62,7 @@ def answer_twice(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-36", target=listing)
 def answer_unasked(stage: Stage, fault: Fault) -> End | None:
-    """Answers name a partition that nobody asked for, and that does not exist."""
+    """Responses name a partition that nobody asked for, and that does not exist."""
 
     def edit(request: Any, answer: Any) -> Message:
         for entries in lists_of_partitions(answer):

@@ -62,7 +62,7 @@ def reset(stage: Stage, fault: Fault) -> End | None:
 
 
 def trip(stage: Stage, fault: Fault, act: Act) -> End | None:
-    """Let answers trip after so many more bytes."""
+    """Let responses trip after so many more bytes."""
     for connection in connections(stage, fault):
         connection.backward.trip = Trip(act, int(fault.amount), fault.seconds)
     return None
@@ -70,25 +70,25 @@ def trip(stage: Stage, fault: Fault, act: Act) -> End | None:
 
 @kind("F-06", target=link, amount=amount(1, 7, 100))
 def finish_midway(stage: Stage, fault: Fault) -> End | None:
-    """The broker's end is closed in the middle of an answer."""
+    """The broker's end is closed in the middle of a response."""
     return trip(stage, fault, Act.FIN)
 
 
 @kind("F-07", target=link, amount=amount(1, 7, 100))
 def reset_midway(stage: Stage, fault: Fault) -> End | None:
-    """The connection is reset in the middle of an answer."""
+    """The connection is reset in the middle of a response."""
     return trip(stage, fault, Act.RST)
 
 
 @kind("F-08", target=link, amount=amount(1, 7, 100))
 def stall_midway(stage: Stage, fault: Fault) -> End | None:
-    """An answer stops in the middle, and goes on when the fault is over."""
+    """A response stops in the middle, and goes on when the fault is over."""
     return trip(stage, fault, Act.STALL)
 
 
 @kind("F-09", target=link, amount=amount(1, 7, 100))
 def half_open(stage: Stage, fault: Fault) -> End | None:
-    """Answers never come any more on the connections that are there now, and nobody says so."""
+    """Responses never come any more on the connections that are there now, and nobody says so."""
     return trip(stage, fault, Act.SILENCE)
 
 

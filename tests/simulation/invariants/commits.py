@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OF_MEMBERS: Final = ("ConsumerGroupHeartbeatRequest", "HeartbeatRequest")
 CUT_OFF: Final = (FENCED_MEMBER_EPOCH, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID)
-SLACK: Final = 0.01  # from an answer that is read to the flow that acts on it
+SLACK: Final = 0.01  # from a response that is read to the flow that acts on it
 ON_ITS_WAY_SECONDS: Final = 10.0  # as long as a request may be
 KEPT_GENERATIONS: Final = 4
 OLD_EPOCHS_SINCE: Final = Release.parse("4.3")  # of partitions that are still the member's (KIP-1251)

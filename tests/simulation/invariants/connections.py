@@ -1,4 +1,4 @@
-"""What goes over the wire: answers to their requests, few connections, few of both when nothing helps."""
+"""What goes over the wire: responses to their requests, few connections, few of both when nothing helps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PACED: Final = (  # by the client itself; fetches and commits follow the records
 
 
 class Pairing(Invariant):
-    """An answer is one to the request that it is given to: the same API, and nothing that was not asked for."""
+    """A response is one to the request that it is given to: the same API, and nothing that was not asked for."""
 
     id = "I-16"
 
@@ -147,7 +147,7 @@ class FewConnections(Invariant):
 
 
 class FewPending(Invariant):
-    """No more requests wait for their answers than a connection may have under way."""
+    """No more requests wait for their responses than a connection may have under way."""
 
     id = "I-35"
 

@@ -22,7 +22,7 @@ from tests.simulation.watch import Handed, Invariant
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
-SLACK: Final = 0.01  # from an answer that is read to the flow that acts on it
+SLACK: Final = 0.01  # from a response that is read to the flow that acts on it
 SHORT: Final = 1.0
 LONG: Final = 6.0
 

@@ -221,7 +221,7 @@ class Callbacks(Invariant):
 
 
 def _error_of(answer: Any) -> int:
-    """The error of an answer to a member; of a commit that of the first partition."""
+    """The error of a response to a member; of a commit that of the first partition."""
     code = getattr(answer, "error_code", None)
     if code is None:
         code = next((part.error_code for topic in answer.topics for part in topic.partitions), 0)

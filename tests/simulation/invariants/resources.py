@@ -8,14 +8,14 @@ from tests.simulation.application import Member
 from tests.simulation.watch import Invariant
 
 RECORD_OVERHEAD: Final = 40
-ANSWER_OVERHEAD: Final = 200  # for each partition of an answer
+ANSWER_OVERHEAD: Final = 200  # for each partition of a response
 MOST_IN_A_BATCH: Final = 20
 
 
 class Bounded(Invariant):
     """What is buffered fits into `buffer_memory_bytes`.
 
-    A broker sends the first batch whatever its size, so each answer under way may bring one more, and what frames hold
+    A broker sends the first batch whatever its size, so each response under way may bring one more, and what frames hold
     beside the records comes on top.
     """
 

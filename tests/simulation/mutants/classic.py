@@ -111,7 +111,7 @@ def reset_by_rebalance(patch: Patch) -> None:
 
 @mutant("M-56", "I-27", look=scripts.slow_partner)
 def impatient_join(patch: Patch) -> None:
-    """Wait for the answer to JoinGroup no longer than for any other."""
+    """Wait for the response to JoinGroup no longer than for any other."""
 
     async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
         if answer is JoinGroupResponse:
@@ -253,7 +253,7 @@ def same_coordinator(patch: Patch) -> None:
 
 @mutant("M-70", "I-27", look=scripts.silent_coordinator)
 def dead_connection(patch: Patch) -> None:
-    """Wait for the answer to a heartbeat for ever, however dead its connection is."""
+    """Wait for the response to a heartbeat for ever, however dead its connection is."""
 
     async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
         if answer is HeartbeatResponse:

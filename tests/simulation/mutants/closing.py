@@ -57,7 +57,7 @@ def unconnected_commits_dropped(patch: Patch) -> None:
 
 @mutant("M-133", "I-24", look=closing_scripts.commit_without_answer)
 def unanswered_commits_dropped(patch: Patch) -> None:
-    """Forget the asynchronous commits that have no answer when close() has no time left."""
+    """Forget the asynchronous commits that have no response when close() has no time left."""
 
     async def end(self: CommitManager, until: float, give_up: Any) -> None:
         await asyncio.wait(

@@ -124,7 +124,7 @@ def nothing_is_zero(patch: Patch) -> None:
 
 @mutant("M-09", "I-15", look=plans.looking_at(plans.NO_ANSWERS))
 def no_answer_is_nothing(patch: Patch) -> None:
-    """Take an OffsetFetch without an answer for "nothing is committed"."""
+    """Take an OffsetFetch without a response for "nothing is committed"."""
 
     async def fetch_once(self: CommittedOffsets, partitions: Sequence[TopicPartition]) -> OffsetFetchResult:
         try:
@@ -137,7 +137,7 @@ def no_answer_is_nothing(patch: Patch) -> None:
 
 @mutant("M-10", "I-15", seed=119)
 def left_out_is_nothing(patch: Patch) -> None:
-    """Take a partition that the answer leaves out for one without a commit."""
+    """Take a partition that the response leaves out for one without a commit."""
 
     def read(self: OffsetFetchAttempt, response: Any) -> OffsetFetchResult:
         answer: OffsetFetchResult = before(self, response)

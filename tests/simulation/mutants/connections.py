@@ -47,7 +47,7 @@ def never_connected_again(patch: Patch) -> None:
 
 @mutant("M-86", "I-25", "I-22", seed=111)
 def calls_left_waiting(patch: Patch) -> None:
-    """Tell nobody who waits for an answer that the connection is lost."""
+    """Tell nobody who waits for a response that the connection is lost."""
 
     def fail(self: InFlightRequests, error_for: Any) -> None:
         for entry in self._entries:
@@ -59,7 +59,7 @@ def calls_left_waiting(patch: Patch) -> None:
 
 @mutant("M-87", "I-16", look=scripts.cancelled_question)
 def cancelled_forgotten(patch: Patch) -> None:
-    """Forget a request whose caller is gone, and take its answer for the next one's."""
+    """Forget a request whose caller is gone, and take its response for the next one's."""
 
     def due(self: InFlightRequests, correlation_id: int) -> Any:
         while (first := self.first) is not None and first.response.cancelled():
@@ -71,7 +71,7 @@ def cancelled_forgotten(patch: Patch) -> None:
 
 @mutant("M-88", "I-16", look=scripts.lost_answer)
 def matched_by_order(patch: Patch) -> None:
-    """Take whatever answer comes for that to the oldest request."""
+    """Take whatever response comes for that to the oldest request."""
     patch.put(InFlightRequests, "due", lambda self, correlation_id: self.first)
 
 
@@ -190,7 +190,7 @@ def idle_close_punished(patch: Patch) -> None:
 
 @mutant("M-99", "I-23", "I-22", seed=18)
 def throttled_as_told(patch: Patch) -> None:
-    """Keep silent as long as an answer says, whatever it says."""
+    """Keep silent as long as a response says, whatever it says."""
 
     def note_throttle(self: Connection, entry: Any, message: Any) -> None:
         before(self, entry, message)

@@ -20,7 +20,7 @@ FENCED = (codes.FENCED_MEMBER_EPOCH, codes.UNKNOWN_MEMBER_ID)
 
 @mutant("M-78", "I-09", "I-28", look=plans.looking_at(plans.TOO_SLOW))
 def epoch_restored(patch: Patch) -> None:
-    """Take the epoch of an answer that comes when the member has left because the application did not poll."""
+    """Take the epoch of a response that comes when the member has left because the application did not poll."""
 
     async def poll_expired(self: ConsumerMembership) -> None:
         epoch = self._status.epoch

@@ -48,7 +48,7 @@ def drop_head(patch: Patch) -> None:
 
 @mutant("M-27", "I-06", "I-03", seed=72)
 def duplicate_last_batch(patch: Patch) -> None:
-    """Hand out the last batch of an answer twice where another stands behind it."""
+    """Hand out the last batch of a response twice where another stands behind it."""
 
     def add(self: FetchBuffer, fetches: Sequence[CompletedFetch]) -> None:
         followed.update(id(self.queue(one.tp)[0]) for one in fetches if self.queue(one.tp))
@@ -81,7 +81,7 @@ def old_leader_epoch(patch: Patch) -> None:
 
 @mutant("M-32", "I-22", look=moved_leader)
 def not_leader_is_empty(patch: Patch) -> None:
-    """Take the word of a broker that another leads for an answer without records: look for no other leader."""
+    """Take the word of a broker that another leads for a response without records: look for no other leader."""
 
     def take_error(
         self: FetchResponseHandler, node_id: int, asked: Any, code: int, state: Any, frame: Any
@@ -153,7 +153,7 @@ def no_rotation(patch: Patch) -> None:
 
 @mutant("M-37", "I-22", look=error_beside)
 def error_stops_others(patch: Patch) -> None:
-    """Lose sight of the partitions that stand behind one with an error in an answer."""
+    """Lose sight of the partitions that stand behind one with an error in a response."""
 
     def take(self: FetchResponseHandler, node_id: int, session: Any, answer: Any) -> Any:
         useful = before(self, node_id, session, answer)
@@ -181,7 +181,7 @@ def raise_after_draining(patch: Patch) -> None:
 
 @mutant("M-39", "I-05", seed=3)
 def cut_batch_is_corrupt(patch: Patch) -> None:
-    """Call an answer corrupt whose end cuts a batch off."""
+    """Call a response corrupt whose end cuts a batch off."""
 
     def read_batches(data: Any) -> Any:
         batches = list(before(data))
@@ -241,7 +241,7 @@ def stop_at_last_stable(patch: Patch) -> None:
 
 @mutant("M-121", "I-03", "I-06", seed=9)
 def order_of_arrival(patch: Patch) -> None:
-    """Hand out the answers of two nodes about one partition in the order in which they come."""
+    """Hand out the responses of two nodes about one partition in the order in which they come."""
 
     def take_one(
         self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: ResponseMemory

@@ -25,7 +25,7 @@ from tests.simulation.mutants.table import Patch, mutant
 
 @mutant("M-11", "I-15", seed=2)
 def reset_on_disconnect(patch: Patch) -> None:
-    """Reset positions when a Fetch finds no answer."""
+    """Reset positions when a Fetch finds no response."""
 
     def failed(self: Fetcher, node: Any, error: Any) -> None:
         before(self, node, error)
@@ -70,7 +70,7 @@ def seek_keeps_buffer(patch: Patch) -> None:
 
 @mutant("M-14", "I-04", seed=47)
 def late_answer_after_seek(patch: Patch) -> None:
-    """Accept the answer to a Fetch that was under way when the application sought another place."""
+    """Accept the response to a Fetch that was under way when the application sought another place."""
 
     def take_one(self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         state = self._positions.find(asked.tp)
@@ -140,7 +140,7 @@ def next_is_behind_last_record(patch: Patch) -> None:
 
 
 def stays_before(patch: Patch, where: Any) -> None:
-    """Let the position stay before batches that give no records, where they end an answer."""
+    """Let the position stay before batches that give no records, where they end a response."""
 
     def leave(self: PartitionReader, batch: Any) -> None:
         was = self.next_offset
@@ -159,7 +159,7 @@ def control_batch_does_not_advance(patch: Patch) -> None:
 
 @mutant("M-20", "I-22", "I-02", seed=95)
 def aborted_answer_does_not_advance(patch: Patch) -> None:
-    """Stay before an answer that holds nothing but what was aborted."""
+    """Stay before a response that holds nothing but what was aborted."""
 
     def take(self: DecodeTask, fetch: Any) -> None:
         before(self, fetch)

@@ -184,7 +184,7 @@ async def _read_both(world: World) -> list[int]:
 
 
 async def _read_from_cut(world: World) -> Symptoms:
-    """Brokers before 2.7 do not say in answers to Fetch where logs part."""
+    """Brokers before 2.7 do not say in responses to Fetch where logs part."""
     async with _cluster(world, 1, release="2.6") as cluster:
         cluster.create_topic(HERE.topic, 1)
         cluster.produce(HERE.topic, [b"old"] * 10)

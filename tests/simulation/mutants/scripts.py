@@ -51,12 +51,12 @@ def many_rebalances(seed: int) -> Symptoms:
 
 
 def cancelled_question(seed: int) -> Symptoms:
-    """An answer to a call that was cancelled is not taken for one to the next call. I-16."""
+    """A response to a call that was cancelled is not taken for one to the next call. I-16."""
     return run(seed, lambda world: with_cluster(world, _cancel_and_ask), limit=600.0).result
 
 
 def lost_answer(seed: int) -> Symptoms:
-    """The answer behind one that never came is not taken for that one. I-16."""
+    """The response behind one that never came is not taken for that one. I-16."""
     return run(seed, lambda world: with_cluster(world, _ask_two_things), limit=600.0).result
 
 

@@ -20,7 +20,7 @@ class Late(dict[str, list[CompletedFetch]]):
 
 
 def fetched(asked: Any, partition: Any, frame: ResponseMemory) -> CompletedFetch:
-    """What an answer brought for a partition, as the client would have buffered it."""
+    """What a response brought for a partition, as the client would have buffered it."""
     data = memoryview(partition.records)
     return CompletedFetch(
         asked.tp,

@@ -77,7 +77,7 @@ def deliver_unchecked(patch: Patch) -> None:
 
 @mutant("M-50", "I-14", seed=86)
 def old_topic_comes_back(patch: Patch) -> None:
-    """Hand out an answer of the topic that was deleted when the one of the same name is read already."""
+    """Hand out a response of the topic that was deleted when the one of the same name is read already."""
 
     def take_one(self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         fetch = before(self, node_id, asked, partition, frame)
