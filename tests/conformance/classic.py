@@ -87,7 +87,7 @@ class Member:
         self.raw_client.send(self.join_request(**changes), self.version("JoinGroup"))
 
     def joined(self, timeout: float = SECONDS) -> Any:
-        """The response to `send_join`; where it went well, its member id and generation are this member's from now on."""
+        """The response to `send_join`; if it succeeded, its member id and generation are this member's from now on."""
         answer = self.raw_client.receive(timeout)
         if answer.error_code == errors.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id

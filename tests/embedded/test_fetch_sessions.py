@@ -31,7 +31,7 @@ FULL = 0
 
 
 class Talk:
-    """One client's session with a broker: `told` are the partitions of the last response, with code and bytes or not."""
+    """One client's session with a broker: `told` are the partitions of the last response, with codes and bytes."""
 
     def __init__(self, cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""The walk that counts a response's structs takes every message for as long as it is, and ends at the first too many."""
+"""The walk that counts a response's structs takes messages of any length, and ends at the first struct too many."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_what_is_not_taken_is_not_fetched_without_end(kafka1: KafkaCluster, fres
 
 @pytest.mark.spec("S2-17", "S2-25", "D-31")
 def test_a_response_for_another_offset_is_dropped(kafka1: KafkaCluster, fresh_name: str) -> None:
-    """A fetch waits at the end, the user seeks, a record comes: the response holds it, and it comes in its turn alone."""
+    """A Fetch waits at the end, the user seeks, a record comes: the response holds it, and poll returns it once."""
     (tp,) = partitions(kafka1, fresh_name)
     tap = Tap()
     with reader(kafka1, tp, runtime=tap, fetch_max_wait_ms=1500) as consumer:

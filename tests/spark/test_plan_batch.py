@@ -1,4 +1,4 @@
-"""Planning a batch against the embedded cluster: a group's commits, logs that lost records, stale responses, filters."""
+"""Plan a batch against the embedded cluster: a group's commits, logs that lost records, stale responses, filters."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MOST_IN_A_BATCH: Final = 20
 class Bounded(Invariant):
     """What is buffered fits into `buffer_memory_bytes`.
 
-    A broker sends the first batch whatever its size, so each response under way may bring one more, and what frames hold
+    A broker sends the first batch whatever its size, so each response in flight may add one more, and what frames hold
     beside the records comes on top.
     """
 
