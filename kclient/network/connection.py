@@ -157,10 +157,10 @@ class Connection:
 
     # --- authentication
 
-    def _renewed(self, problem: KclientError | None) -> None:
+    def _renewed(self, error: KclientError | None) -> None:
         """Continue sending requests after a renewal, or close the connection with its error."""
-        if problem is not None:
-            self._end("the session could not be renewed", problem)
+        if error is not None:
+            self._end("the session could not be renewed", error)
         self._turn_changed.notify()
 
     async def ask(self, message: Message, version: int, deadline: float) -> Message:

@@ -141,10 +141,10 @@ def speaks_tls(peer: Peer, seconds: float) -> PeerSpeaksTlsError:
     )
 
 
-def bad_versions(peer: Peer, problem: str) -> VersionError:
+def bad_versions(peer: Peer, reason: str) -> VersionError:
     """Return the error for an ApiVersions response that is inconsistent or violates the protocol."""
     return VersionError(
-        f"{peer}: ApiVersions failed: {problem}. It is not Kafka, or a broker that is too old or damaged. "
+        f"{peer}: ApiVersions failed: {reason}. It is not Kafka, or a broker that is too old or damaged. "
         "Check the address and the broker's release (0.10 or later).",
         api="ApiVersions",
         **where(peer, "versions"),
@@ -221,11 +221,11 @@ def names_not_resolved(peers: Sequence[Peer], timeout: float, cause: Exception |
 
 def advertised_wrongly(peer: Peer, via: str, cause: ConnectError) -> AdvertisedListenerError:
     """Return the error for an advertised address that does not work from this machine."""
-    problem = (
+    reason = (
         "this machine cannot resolve" if isinstance(cause, NameResolutionError) else "does not answer here"
     )
     return AdvertisedListenerError(
-        f"node {peer.node_id} is advertised as {peer.address}, which {problem} (reached through {via}): {cause.text} "
+        f"node {peer.node_id} is advertised as {peer.address}, which {reason} (reached through {via}): {cause.text} "
         "Either the broker is down, or its advertised.listeners lacks a listener for clients outside its network. "
         f"Add one whose address works from this machine, or make {peer.host!r} resolve to the broker.",
         advertised=peer.address,

@@ -187,27 +187,27 @@ class MetadataCache:
 
     # --- errors for the user
 
-    def store_error(self, problem: KclientError) -> None:
+    def store_error(self, error: KclientError) -> None:
         """Keep an error for the next `take_error`."""
-        self._error = problem
+        self._error = error
 
     def take_error(self) -> KclientError | None:
         """Return the error to raise from the next call of the user, and remove it. Java: maybeThrowAnyException."""
-        problem, self._error = self._error, None
-        if problem is None and self._unauthorized:
-            problem = broker_error(
+        error, self._error = self._error, None
+        if error is None and self._unauthorized:
+            error = broker_error(
                 TOPIC_AUTHORIZATION_FAILED,
                 "reading the metadata of " + format_names(self._unauthorized, MOST_NAMES),
                 topics=self._unauthorized,
             )
-        elif problem is None and self._invalid:
-            problem = broker_error(
+        elif error is None and self._invalid:
+            error = broker_error(
                 INVALID_TOPIC_EXCEPTION,
                 "reading the metadata of " + format_names(self._invalid, MOST_NAMES),
                 topics=self._invalid,
             )
         self._unauthorized = self._invalid = ()
-        return problem
+        return error
 
     def _note_existence(self, topics: Iterable[TopicMetadata]) -> None:
         """Note which topics do not exist, and which were created after a client had asked for them.

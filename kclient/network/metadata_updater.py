@@ -69,7 +69,7 @@ class MetadataUpdater:
         self._last_success = 0.0
         self._wake = ChangeSignal()
         self._updated = ChangeSignal()
-        self._problem: KclientError | None = None
+        self._last_error: KclientError | None = None
 
     # --- requests for an update
 
@@ -114,13 +114,13 @@ class MetadataUpdater:
             async with asyncio.timeout(timeout):
                 await self._updated.wait(seen)
         except TimeoutError:
-            why = f" ({self._problem.text})" if self._problem is not None else ""
+            why = f" ({self._last_error.text})" if self._last_error is not None else ""
             raise DeadlineError(
                 f"no metadata within {timeout} s{why}. No broker answered in time. "
                 "Check that the cluster is up, or use a longer timeout.",
                 waiting_for="metadata",
                 timeout=timeout,
-            ) from self._problem
+            ) from self._last_error
 
     # --- the task
 
@@ -177,7 +177,7 @@ class MetadataUpdater:
     def _succeeded(self, applied: UpdateResult) -> None:
         now = self._runtime.now()
         self._last_success = now
-        self._needed_since = self._problem = None
+        self._needed_since = self._last_error = None
         self._failure_backoff.reset()
         if applied.progress:
             self._no_progress_backoff.reset()
@@ -186,13 +186,13 @@ class MetadataUpdater:
         if applied.update_needed:
             self._need("the response contains errors or stale leaders")
 
-    def _failed(self, problem: KclientError) -> None:
+    def _failed(self, error: KclientError) -> None:
         now = self._runtime.now()
-        self._problem = problem
+        self._last_error = error
         self._not_before = now + self._failure_backoff.next()
-        logger.info("update failed: %s", problem.text, extra={"error": problem.kc_code})
-        if not problem.retriable:
-            self._cache.store_error(problem)
+        logger.info("update failed: %s", error.text, extra={"error": error.kc_code})
+        if not error.retriable:
+            self._cache.store_error(error)
         if self._needed_since is not None and now - self._needed_since >= self._trigger:
             # The brokers that the bootstrap servers name get the whole time again.
             self._needed_since = now
@@ -280,7 +280,7 @@ async def retry_until_answered(
     ask: Callable[[], Awaitable[MetadataResponse]], backoff: Backoff, timeout: float, doing: str
 ) -> MetadataResponse:
     """Call `ask` until it returns a response. Raise the first error that is not retriable, or DeadlineError."""
-    problem: KclientError | None = None
+    error: KclientError | None = None
     try:
         async with asyncio.timeout(timeout):
             while True:
@@ -289,15 +289,15 @@ async def retry_until_answered(
                 except KclientError as exc:
                     if not exc.retriable:
                         raise
-                    problem = exc
+                    error = exc
                 await asyncio.sleep(backoff.next())
     except TimeoutError as exc:
         if isinstance(exc, KclientError):
             raise
         raise DeadlineError(
             f"{doing}: no response within {timeout} s. "
-            f"{'No broker is available.' if problem is None else problem.text} "
+            f"{'No broker is available.' if error is None else error.text} "
             "Check that the cluster is up, or use a longer timeout.",
             waiting_for="metadata of topics",
             timeout=timeout,
-        ) from problem
+        ) from error

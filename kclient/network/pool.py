@@ -20,7 +20,7 @@ from kclient.runtime import Runtime
 
 T = TypeVar("T")
 
-MOST_PROBLEMS: Final = 20  # errors of other servers that are added as notes to the last one
+MOST_ERRORS: Final = 20  # errors of other servers that are added as notes to the last one
 STAGGER_SECONDS: Final = 0.25  # how long the next server waits for the one before, when any of them will do
 
 
@@ -171,7 +171,7 @@ async def first_ready(nodes: Iterable[BrokerConnection]) -> BrokerConnection:
     rest = iter(nodes)
     waiting = next(rest, None)
     attempts: dict[asyncio.Task[Connection], BrokerConnection] = {}
-    problems: list[ConnectError] = []
+    failures: list[ConnectError] = []
     try:
         while waiting is not None or attempts:
             if waiting is not None:
@@ -188,10 +188,10 @@ async def first_ready(nodes: Iterable[BrokerConnection]) -> BrokerConnection:
                     raise error
                 if isinstance(error, AuthenticationError):
                     raise error  # the other brokers have the same users, and each failed login counts
-                problems = [*problems[-MOST_PROBLEMS:], error]
+                failures = [*failures[-MOST_ERRORS:], error]
     finally:
         for attempt in attempts:
             attempt.cancel()
-    for error in problems[:-1]:
-        problems[-1].add_note(f"before it: {error.text}")
-    raise problems[-1]
+    for error in failures[:-1]:
+        failures[-1].add_note(f"before it: {error.text}")
+    raise failures[-1]
