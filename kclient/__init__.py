@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     __version__: str
     from kclient.config import Config, load
     from kclient.consumer import AsyncConsumer
+    from kclient.consumer.callbacks import RebalanceListener
     from kclient.consumer.explain import Explanation
     from kclient.consumer.interceptors import ConsumerInterceptor
-    from kclient.consumer.listener import RebalanceListener
     from kclient.errors import KclientError
     from kclient.records.decoder import DecoderChoice, decoder
     from kclient.records.records import Record, Records
@@ -55,7 +55,7 @@ _WHERE = {
     "OffsetAndMetadata": "kclient.types",
     "OffsetAndTimestamp": "kclient.types",
     "PartitionInfo": "kclient.types",
-    "RebalanceListener": "kclient.consumer.listener",
+    "RebalanceListener": "kclient.consumer.callbacks",
     "Record": "kclient.records.records",
     "Records": "kclient.records.records",
     "Secret": "kclient.security",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kclient.bridge import call_user
 from kclient.consumer import AsyncConsumer
 from kclient.consumer.async_consumer import CLOSE_SECONDS
-from kclient.consumer.listener import RebalanceListener
+from kclient.consumer.callbacks import RebalanceListener
 
 if TYPE_CHECKING:
     from kclient.consumer.core import ConsumerCore

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, ov
 from kclient.bridge import LoopThread
 from kclient.consumer.arguments import checked_listener
 from kclient.consumer.async_consumer import warn_unclosed
-from kclient.consumer.listener import RebalanceListener, coroutine_methods
+from kclient.consumer.callbacks import RebalanceListener, coroutine_methods
 from kclient.consumer.processing import exception_since
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError

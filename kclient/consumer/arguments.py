@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from kclient.consumer.listener import ASSIGNED, LOST, METHODS, REVOKED, RebalanceListener
+from kclient.consumer.callbacks import ASSIGNED, LOST, METHODS, REVOKED, RebalanceListener
 from kclient.errors import ArgumentError
 from kclient.types import OffsetAndMetadata, TopicPartition
 

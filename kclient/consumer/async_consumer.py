@@ -32,8 +32,7 @@ from kclient.consumer.arguments import (
     checked_topics,
     compiled_pattern,
 )
-from kclient.consumer.callbacks import inside, is_inside
-from kclient.consumer.listener import RebalanceListener
+from kclient.consumer.callbacks import RebalanceListener, inside, is_inside
 from kclient.consumer.processing import TaskProcessing, calling_task
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError

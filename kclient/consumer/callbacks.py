@@ -1,4 +1,8 @@
-"""Queue of callbacks and rebalance steps that the user's next call runs: user code, and changes that the user sees.
+"""The user's rebalance listener, and the queue of callbacks and rebalance steps that the user's next call runs.
+
+A listener's methods run inside the user's own poll, unsubscribe or close, and may commit, seek and pause; with an
+AsyncConsumer they may be plain or async. `listener.py` calls them. The queue holds user code, and changes that the user
+sees.
 
 A background task enqueues a step and awaits it. An error of the step is raised in the user's call, not in the task. A
 task that is cancelled while it waits removes its step from the queue.
@@ -10,17 +14,55 @@ inside another call. close() and unsubscribe() wait for other calls, but never f
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
 from kclient.change_signal import ChangeSignal
+from kclient.types import TopicPartition
 
 T = TypeVar("T")
+
+ASSIGNED: Final = "on_partitions_assigned"
+REVOKED: Final = "on_partitions_revoked"
+LOST: Final = "on_partitions_lost"
+METHODS: Final = (ASSIGNED, REVOKED, LOST)
+CallUser = Callable[..., Awaitable[Any]]
+"""Runs a user function in the user's context, awaits its result if needed, and returns it."""
+
+
+class RebalanceListener(Protocol):
+    """Inherit from it and write the methods you need.
+
+    A listener that commits or seeks is made with its consumer, and given to `subscribe`:
+
+        consumer.subscribe(["orders"], listener=Totals(consumer))
+    """
+
+    def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
+        """These partitions are new; their records come after this call. Empty if nothing was added."""
+        return None
+
+    def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
+        """These partitions are revoked after this call: commit what is processed.
+
+        All partitions in an eager rebalance, also if there are none; only the revoked ones in a cooperative rebalance.
+        """
+        return None
+
+    def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
+        """Another member may have these partitions already; commits for them fail. As revoked, unless overridden."""
+        return self.on_partitions_revoked(partitions)
+
+
+def coroutine_methods(listener: Any) -> list[str]:
+    """Return the names of the methods that are coroutine functions."""
+    return [name for name in METHODS if inspect.iscoroutinefunction(getattr(listener, name, None))]
 
 
 @attrs.define(eq=False)

@@ -21,9 +21,8 @@ from typing import Final
 import attrs
 
 from kclient.config import Config
-from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.callbacks import CallbackQueue, CallUser
 from kclient.consumer.interceptors import Interceptors
-from kclient.consumer.listener import CallUser
 from kclient.consumer.tasks import BackgroundTasks, closed_error
 from kclient.errors import BrokerError, CommitFailedError, InternalError, KclientError
 from kclient.group.commit_errors import commit_failed

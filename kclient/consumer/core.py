@@ -16,13 +16,12 @@ from __future__ import annotations
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.consumer.assigned import AssignedPartitions
-from kclient.consumer.callbacks import CallbackQueue
+from kclient.consumer.callbacks import CallbackQueue, CallUser
 from kclient.consumer.commits import CommitManager
 from kclient.consumer.delivered import UndecodedRecords
 from kclient.consumer.group import GroupConsumer, GroupProtocol, Leaving
 from kclient.consumer.interceptors import Interceptors
-from kclient.consumer.listener import CallUser
-from kclient.consumer.listener_invoker import RebalanceListenerInvoker
+from kclient.consumer.listener import RebalanceListenerInvoker
 from kclient.consumer.membership import CurrentMembership
 from kclient.consumer.metrics import ConsumerMetrics
 from kclient.consumer.missing_topics import MissingTopics

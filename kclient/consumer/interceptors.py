@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from kclient.consumer.listener import CallUser
+from kclient.consumer.callbacks import CallUser
 from kclient.log import ThrottledLogger, get_logger
 from kclient.records.records import Records
 from kclient.types import OffsetAndMetadata, TopicPartition

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kclient.consumer.arguments import checked_topics
-from kclient.consumer.listener import RebalanceListener
+from kclient.consumer.callbacks import RebalanceListener
 from kclient.errors import ArgumentError, UsageError
 from kclient.types import SubscriptionPattern, TopicPartition
 
