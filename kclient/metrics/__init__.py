@@ -2,11 +2,10 @@
 
     sensor.py        recorded numbers: count, sum, average and extremes over sliding windows
     registry.py      metric names with tags, the function that reads each value, and the reporters
-    calls.py         `consumer-metrics`: polls, commits
+    calls.py         `consumer-metrics`: polls, commits; `kclient-metrics`: metrics that Java does not have
     network.py       `consumer-metrics` and `consumer-node-metrics`: connections, requests, bytes
     coordinator.py   `consumer-coordinator-metrics`: heartbeats, joins, rebalances, commits
     fetching.py      `consumer-fetch-manager-metrics`: fetches, records, lag
-    own.py           `kclient-metrics`: metrics that Java does not have
     prometheus.py    all of it as text
 
 Recording costs a few additions, once for each poll, response or chunk, never for each record. Everything else is

@@ -1,4 +1,4 @@
-"""`consumer-metrics`: how the application polls and commits."""
+"""`consumer-metrics`: how the application polls and commits; `kclient-metrics`: what Java does not measure."""
 
 from __future__ import annotations
 

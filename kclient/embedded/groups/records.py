@@ -1,4 +1,4 @@
-"""Groups and commits as records of `__consumer_offsets`; `kclient.group.offsets_records` reads them back.
+"""Groups and commits as records of `__consumer_offsets`; `kclient.group.offsets_topic` reads them back.
 
 Key and value begin with an int16: in the key it says what the record is, in the value which version of the layout
 follows. What counts is the last value under each key; a null value removes it.
