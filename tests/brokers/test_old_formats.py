@@ -1,7 +1,7 @@
 """Message formats 0 and 1 as real brokers store them, from any producer, in every codec: the same as Java reads.
 
 Each of three producers writes the same rows into a topic of each format and codec. The broker assigns the offsets:
-absolute within a wrapper of format 0, which it packs anew, and relative to the first in format 1.
+absolute within a wrapper of format 0, which it packs again, and relative to the first in format 1.
 """
 
 from __future__ import annotations

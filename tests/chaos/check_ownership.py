@@ -13,7 +13,7 @@ from tests.chaos.history import History, Ownership
 
 # How long the members may take to notice, once all is well again: a heartbeat, a request that waits, the next poll.
 LEARN_SECONDS = 15.0
-# The session began anew with the last heartbeat, up to so long before the process stood still.
+# The session started again with the last heartbeat, up to so long before the process stood still.
 BEFORE_SECONDS = 2.0
 
 

@@ -90,7 +90,7 @@ def _of_members(rng: Random) -> Fault:
 
 def _outlasting(fault: Fault) -> Fault:
     """A member that was killed is one until its session is over: who comes sooner under its instance id is refused for
-    good (111). A coordinator that takes over begins the session anew.
+    good (111). A coordinator that takes over begins the session again.
     """
     return attrs.evolve(fault, seconds=AWAY_SECONDS) if fault.act is Act.KILL else fault
 

@@ -220,7 +220,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
 def test_a_terminal_has_one_line_that_changes(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     code, shown = on_a_terminal(job(cluster.bootstrap_servers, tmp_path, "--max-per-trigger", "2000"))
     assert code == 0, shown
-    assert "\x1b[2K" in shown  # the line is cleared before it is written anew
+    assert "\x1b[2K" in shown  # the line is cleared before it is written again
     assert "━" * 20 in shown
     assert COLOUR.search(shown)
     assert "drained  3 batches  6,000 rows" in shown.splitlines()[-1]

@@ -186,7 +186,7 @@ def test_a_huge_count_allocates_nothing(version: int) -> None:
 
     prefix = protocol.encode(FetchResponse(), version)
     count = b"\xff\xff\xff\xff\x07" if version >= 12 else b"\x7f\xff\xff\xff"
-    empty = 2 if version >= 12 else 4  # the empty array, and the tags behind it
+    empty = 2 if version >= 12 else 4  # the empty array, and the tags after it
     data = prefix[:-empty] + count + bytes(100)
     start()
     with pytest.raises(ProtocolDecodeError) as failed:

@@ -1,7 +1,7 @@
 """The generator against a small invented schema that uses everything the dialect has.
 
 `golden/output` is compared byte for byte: read it to see what the generator makes of `golden/schemas`. When a change
-of the templates is meant, write it anew with
+of the templates is meant, write it again with
 
     python -m codegen --schemas tests/codegen/golden/schemas --output tests/codegen/golden/output
 """

@@ -22,7 +22,7 @@ Owned = Mapping[bytes, Sequence[int]]  # topic id → partition numbers
 
 
 class Member:
-    """It sends its own id and, unless told otherwise, the epoch that the last good response gave it."""
+    """It sends its own id and, unless given, the epoch that the last good response gave it."""
 
     def __init__(
         self, target: Target, group: str, member_id: str, *, instance_id: str | None = None, version: int = 1

@@ -3,7 +3,7 @@
     with RawClient("127.0.0.1", 9092) as raw_client:
         response = raw_client.ask(MetadataRequest(topics=None), 12)
 
-`send` and `receive` take the two halves apart, for responses that a broker holds back. What stands behind a response's
+`send` and `receive` take the two halves apart, for responses that a broker holds back. What stands after a response's
 message fails the test (H-06 lets a client tolerate it, a judge does not).
 """
 

@@ -21,7 +21,7 @@ from kclient.records.writer import NewRecord, build_batch
 from tests.conformance.target import Target, eventually, fresh
 
 TRANSACTION = 1
-BY_CLIENTS = 3  # the newest AddPartitionsToTxn for clients; brokers use those behind it
+BY_CLIENTS = 3  # the newest AddPartitionsToTxn for clients; brokers use those after it
 BUSY = (
     errors.CONCURRENT_TRANSACTIONS,
     errors.COORDINATOR_LOAD_IN_PROGRESS,

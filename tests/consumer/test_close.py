@@ -348,7 +348,7 @@ def test_close_without_time_makes_one_attempt_of_each_step() -> None:
 
 @pytest.mark.spec("B.18", "I-24")
 def test_a_second_close_sees_the_first_one_through_as_long_as_it_has_time() -> None:
-    """Who closes on a signal may end the loop behind it."""
+    """Who closes on a signal may end the loop after it."""
 
     async def scenario(place: Place) -> None:
         held = Held(holds=True)

@@ -68,7 +68,7 @@ def test_a_commit_that_is_refused_is_logged_and_the_rebalance_continues(
 
 @pytest.mark.spec("B.14.8", "M-81", "I-12")
 def test_a_stale_epoch_costs_a_heartbeat_and_then_the_newest_positions_are_stored() -> None:
-    """What another member takes over begins behind what was delivered; what stays has moved on meanwhile."""
+    """What another member takes over begins after what was delivered; what stays has moved on meanwhile."""
 
     async def scenario(place: Place) -> None:
         settings = {

@@ -16,7 +16,7 @@ QUICK: dict[str, Any] = {"group_id": "g", "retry_backoff_ms": 20, "metadata_max_
 
 
 async def at_the_new_beginning(consumer: AsyncConsumer) -> None:
-    """Nothing of the new topic was handed out yet."""
+    """Nothing of the new topic was delivered yet."""
     while await consumer.position(T0) != 0:
         assert not list(await consumer.poll(0.05))
 

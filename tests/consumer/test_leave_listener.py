@@ -78,7 +78,7 @@ def test_an_asynchronous_commit_while_leaving_is_answered_before_the_member_goes
 
 @pytest.mark.spec("B.14.2", "B.18", "B.13.8")
 def test_a_callback_that_raises_does_not_keep_the_member_in_the_group() -> None:
-    """The member leaves, its error comes out at the end, and another subscription begins anew."""
+    """The member leaves, its error comes out at the end, and another subscription starts again."""
 
     async def scenario(broker: MiniBroker) -> None:
         def callback(offsets: object, error: object) -> None:
@@ -198,7 +198,7 @@ def test_what_is_subscribed_to_while_an_unsubscribe_waits_stays(who: str) -> Non
 
 @pytest.mark.spec("B.18", "I-24")
 def test_a_call_that_subscribes_while_the_consumer_is_closed_joins_nothing() -> None:
-    """At every turn of the loop; a membership that began behind the end would never end."""
+    """At every turn of the loop; a membership that began after the end would never end."""
 
     async def subscribed_after(turns: int, broker: MiniBroker) -> bool:
         c = consumer(broker, "a", enable_auto_commit=False)

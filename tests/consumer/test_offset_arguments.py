@@ -43,7 +43,7 @@ async def commit_async(consumer: AsyncConsumer, offset: Any) -> None:
 
 
 def with_one_record(scenario: Callable[[EmbeddedCluster, AsyncConsumer], Awaitable[None]]) -> None:
-    """Play with a consumer that reads a partition by hand."""
+    """Play with a consumer that reads a partition manually."""
 
     async def run() -> None:
         async with EmbeddedCluster(2, topics={"t": 1}) as cluster:

@@ -1,4 +1,4 @@
-"""Iteration over a Consumer hands out records which an earlier poll has read ahead, without a change of threads."""
+"""Iteration over a Consumer delivers records which an earlier poll has read ahead, without a change of threads."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def counted_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
 
 
 def assigned(broker: MiniBroker, **settings: Any) -> Consumer:
-    """A consumer whose loop has handed out ten records, and whose poll for them has read the others ahead."""
+    """A consumer whose loop has delivered ten records, and whose poll for them has read the others ahead."""
     c = consumer(broker, group_id="g", enable_auto_commit=False, max_poll_records=10, **settings)
     c.assign([A0])
     assert take(c, 10) == list(range(10))

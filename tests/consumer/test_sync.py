@@ -366,7 +366,7 @@ def test_a_consumer_that_is_forgotten_says_so(broker: MiniBroker) -> None:
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "kclient"]
     with pytest.warns(ResourceWarning, match="not closed"):
         consumers.clear()
-    thread.join(5)  # nothing goes on behind it: no heartbeats, no fetches
+    thread.join(5)  # nothing goes on after it: no heartbeats, no fetches
     assert not thread.is_alive()
 
 

@@ -1,4 +1,4 @@
-"""Raw requests about the records of one topic, sent to whoever leads the partition unless told otherwise.
+"""Raw requests about the records of one topic, sent to the leader of the partition unless a node is given.
 
 on = OneTopic(cluster, raw_client, "orders")
 row = await on.produce(batch(b"one"))

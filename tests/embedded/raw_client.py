@@ -4,7 +4,7 @@
         response = await raw_client.ask(MetadataRequest(topics=None), 12, node=2)
 
 One connection for each node and lane: requests of one lane wait for each other, as behind a real connection. Bytes
-behind a response's message fail the test.
+after a response's message fail the test.
 """
 
 from __future__ import annotations

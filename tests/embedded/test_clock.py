@@ -114,7 +114,7 @@ def test_timers_that_were_cancelled_do_not_pile_up() -> None:
     async def main() -> int:
         clock = Clock(Runtime())
         lasting = [clock.call_later(30, lambda: None) for _ in range(10)]
-        for _ in range(20_000):  # as many heartbeats, each of which begins the session anew
+        for _ in range(20_000):  # as many heartbeats, each of which begins the session again
             clock.call_later(45, lambda: None).cancel()
         assert all(timer.callback is not None for timer in lasting)
         return len(clock._timers)

@@ -197,7 +197,7 @@ def test_a_member_that_is_silent_after_the_move_expires_at_the_new_one() -> None
         world.pass_time(5.0)
         world.cluster.move_coordinator(GROUP)
         world.pass_time(5.0)
-        assert await alive.heartbeat() == NONE  # the session began anew with the new coordinator
+        assert await alive.heartbeat() == NONE  # the session started again with the new coordinator
         world.pass_time(1.1)
         assert await alive.heartbeat() == REBALANCE_IN_PROGRESS
 
@@ -355,7 +355,7 @@ def test_groups_go_with_the_topic_that_held_them() -> None:
         waiting = await world.member().parked()
         world.cluster.delete_topic(OFFSETS_TOPIC)
         assert (await waiting).error_code == NOT_COORDINATOR
-        await known(world)  # the topic is made anew
+        await known(world)  # the topic is recreated
         assert await world.fetched() == (-1, NONE)
         assert await member.heartbeat() == UNKNOWN_MEMBER_ID
 

@@ -95,7 +95,7 @@ def test_sequences() -> None:
     [("4.3", NONE), ("2.5", NONE), ("2.4", UNKNOWN_PRODUCER_ID), ("1.0", UNKNOWN_PRODUCER_ID)],
 )
 def test_a_producer_whose_records_are_gone(release: str, code: int) -> None:
-    """KIP-360: whatever sequence comes first is taken. Producers up to 2.4 were told to begin anew."""
+    """KIP-360: whatever sequence comes first is taken. Producers up to 2.4 were told to start again."""
 
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         batch = build_batch([NewRecord()], producer_id=7, producer_epoch=0, base_sequence=9)
@@ -138,7 +138,7 @@ def test_transactional_records_need_a_transactional_id() -> None:
 
 @pytest.mark.parametrize("release", ["4.3", "2.8", "1.0"])
 def test_confluent_kafka_loses_and_repeats_nothing(release: str) -> None:
-    """The connection breaks behind a response that never came, and the leader dies."""
+    """The connection breaks after a response that never came, and the leader dies."""
     with EmbeddedCluster(brokers=3, release=release, topics={"t": 1}) as cluster:
         producer = confluent_kafka.Producer(
             {

@@ -256,7 +256,7 @@ def test_a_commit_that_waits_for_replicas_goes_with_its_topic(release: str) -> N
         await until(lambda: offsets.writing)
         world.cluster.recreate_topic("orders")
         world.cluster.catch_up(*where(world))
-        assert await committing == NONE  # it was stored, and the tombstone behind it
+        assert await committing == NONE  # it was stored, and the tombstone after it
         assert await world.fetched() == (-1, NONE)
         assert await world.commit(3) == NONE
         assert await world.fetched() == (3, NONE)

@@ -143,7 +143,7 @@ def test_what_came_before_a_client_closed_is_appended_but_not_what_came_before_a
         data = PartitionProduceData(index=0, records=batch(b"a"))
         topic = TopicProduceData(name="orders", partition_data=[data])
         requests = [ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[topic]) for acks in (-1, 0, 0)]
-        cluster.lag("orders", 0, 2)  # the first request waits, the others behind it
+        cluster.lag("orders", 0, 2)  # the first request waits, the others after it
         _reader, writer = await asyncio.open_connection(*cluster.state.brokers[1].listeners[0].address)
         for number, request in enumerate(requests):
             writer.writelines(request_frame(request, 9, number, "hasty"))

@@ -212,7 +212,7 @@ def test_sessions_are_renewed_under_traffic_and_no_connection_is_lost(start: Sta
     connections = list(dict.fromkeys(entry.connection for entry in requests))
     assert found == VALUES
     assert handshakes.count(max(connections)) >= 3
-    assert len(connections) == 3  # bootstrap, broker, coordinator: none was made anew
+    assert len(connections) == 3  # bootstrap, broker, coordinator: none was opened again
 
 
 @pytest.mark.spec("B.4.12")

@@ -94,7 +94,7 @@ async def play(steps: list[tuple[int, str, int, int]], v2: list[bool]) -> None:
                 node = 1 + which % 2
                 cluster.kill(node)
                 await cluster.restart(node)
-            elif move == "again":  # the producer was started anew: what it had open is aborted
+            elif move == "again":  # the producer was started again: what it had open is aborted
                 assert await producer.init_patiently() == 0
                 end(model, open_now, which, False)
             elif open_now[which] is not None:

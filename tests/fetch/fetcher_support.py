@@ -78,7 +78,7 @@ async def fetching(
 def move_leader(
     cluster: FakeCluster, pipeline: DeliveryPipeline, tp: TopicPartition, leader: LeaderAndEpoch
 ) -> None:
-    """What the upkeep of positions does after a metadata update, where nothing has to be validated."""
+    """What the position updater does after a metadata update, where nothing has to be validated."""
     cluster.set_leaders({tuple(tp): (leader.node_id or 0, leader.epoch or 0)})
     pipeline.positions.follow_leader(tp, leader, can_validate=False)
 

@@ -1,4 +1,4 @@
-"""Seeks, pauses, revocations, leader moves, errors in any order: handed out is the log, from the position on."""
+"""Seeks, pauses, revocations, leader moves, errors in any order: delivered is the log, from the position on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Epochs and ids in requests and responses: diverging logs, leaders named in responses, topics made anew."""
+"""Epochs and ids in requests and responses: diverging logs, leaders named in responses, topics recreated."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_the_order_of_service_outlives_a_new_plan() -> None:
         async with fetching(cluster, P0, P1, P2) as (pipeline, _):
             while pipeline.offset(P0) != 3:
                 pipeline.poll()
-                cluster.metadata.changed.notify()  # so that all is planned anew
+                cluster.metadata.changed.notify()  # so that all is planned again
                 await asyncio.sleep(0.01)
             orders = [[partition for partition, _ in asked] for asked in offsets_asked(cluster)]
             assert orders[0] == [0, 1, 2]

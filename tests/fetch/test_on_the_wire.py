@@ -34,7 +34,7 @@ FETCH, LIST = "FetchRequest", "ListOffsetsRequest"
 
 
 class Reader:
-    """Everything below the consumer, put together by hand for a manual assignment."""
+    """Everything below the consumer, put together manually for a manual assignment."""
 
     def __init__(self, peer: ScriptedBroker, **keys: Any) -> None:
         config = Config(bootstrap_servers=(peer.address,), auto_offset_reset="earliest", **keys)

@@ -1,4 +1,4 @@
-"""After any sequence of events, what was brought up to date says what a plan made anew would say.
+"""After any sequence of events, the updated plan says what a new plan would say.
 
 A fetcher without its loop: the machine seeks, pauses, rebalances, moves leaders and answers Fetches, and compares.
 """
@@ -111,7 +111,7 @@ class PlanMachine(RuleBasedStateMachine):
     def subscribe(self, covered: set[str]) -> None:
         self.positions.follow_subscription(covered.__contains__)
 
-    # --- the upkeep of positions
+    # --- the position updater
 
     @rule(partitions=subsets)
     def ask(self, partitions: list[TopicPartition]) -> None:

@@ -1,4 +1,4 @@
-"""A topic that is deleted and made anew while a consumer stands in it: the new log is read from its own beginning."""
+"""A topic that is deleted and recreated while a consumer stands in it: the new log is read from its own beginning."""
 
 from __future__ import annotations
 

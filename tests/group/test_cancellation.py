@@ -118,7 +118,7 @@ class Life:
             await self.consumer.commit()
 
     async def run(self) -> None:
-        """The script, cancelled on its way; then to the end by hand."""
+        """The script, cancelled on its way; then to the end manually."""
         cancelling = Cancelling(self.script(), self.at)
         try:
             await cancelling

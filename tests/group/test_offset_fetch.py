@@ -252,7 +252,7 @@ def test_any_other_partition_code_is_reported(code: int) -> None:
 def test_a_partition_code_that_ends_the_request_goes_before_what_others_say(
     code: int, told: type[KclientError]
 ) -> None:
-    """It ends it at once: what stands behind it is not looked at, and what was collected before is not told."""
+    """It ends the lookup at once: later partitions are not looked at, and what was collected before is not returned."""
 
     async def scene(asking: Asking) -> None:
         with pytest.raises(told, match="flights-1"):

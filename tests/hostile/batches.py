@@ -79,7 +79,7 @@ def compressed_marker(size: int) -> bytes:
 
 
 def tiny_frames(codec: Compression, size: int) -> bytes:
-    """A batch of about `size` bytes that consist of frames of nothing, and one of a record behind them."""
+    """A batch of about `size` bytes that consist of frames of nothing, and one of a record after them."""
     nothing, last = compress(codec, b""), compress(codec, record())
     if codec == Compression.SNAPPY:  # one header, and blocks
         header, nothing = nothing, struct.pack(">ib", 1, 0)

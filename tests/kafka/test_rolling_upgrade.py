@@ -46,7 +46,7 @@ def writing(kafka: KafkaCluster, topic: str) -> Iterator[list[int]]:
 
 
 def restart(team: Team, members: dict[str, Member], name: str, strategy: str) -> dict[str, int]:
-    """End a member and start it anew with other assignors; how many lines each of the others had told before."""
+    """End a member and start it again with other assignors; how many lines each of the others had written before."""
     before = {other: len(member.events) for other, member in members.items() if other != name}
     members[name].close()
     members[name] = team.start(name, KINDS[name], partition_assignment_strategy=strategy)

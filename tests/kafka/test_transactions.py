@@ -88,7 +88,7 @@ def test_read_committed(
         open_producer.commit_transaction()
         assert numbers(read(consumer, len(OPEN))) == list(OPEN)
         (end,) = consumer.end_offsets([tp]).values()
-        while consumer.position(tp) < end:  # the marker behind the last record
+        while consumer.position(tp) < end:  # the marker after the last record
             consumer.poll(0.2)
     assert committed(kafka, fresh_name) == {tp: end}
 

@@ -59,7 +59,7 @@ class Tap(Runtime):
         return [one.api for one in list(self.exchanges)]
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.exchanges.clear()
 
     async def connect(

@@ -1,4 +1,4 @@
-"""What is fetched and handed out, in real polls of an embedded cluster."""
+"""What is fetched and delivered, in real polls of an embedded cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backoff formula, against values worked out by hand."""
+"""The backoff formula, against values worked out manually."""
 
 from __future__ import annotations
 

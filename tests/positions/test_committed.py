@@ -419,7 +419,7 @@ def test_a_response_leaves_one_line_in_the_log(caplog: pytest.LogCaptureFixture)
 
 @pytest.mark.spec("S0-04", "U-07")
 def test_a_position_updater_that_begins_again_asks_again_for_what_it_had_asked() -> None:
-    """A flow that ended with an error is started anew by the poll that tells it."""
+    """A flow that ended with an error is started again by the poll that raises it."""
     asked = 0
 
     async def committed(partitions: object) -> Committed:

@@ -113,7 +113,7 @@ def test_shorter_polls_leave_one_request_in_flight_and_no_reset() -> None:
             await reached_after_polls(consumer, lambda: asked(cluster, "OffsetFetch"))
             for _ in range(10):
                 consumer.pause([T0])
-                consumer.resume([T0])  # news for the upkeep of positions, though none of the response
+                consumer.resume([T0])  # news for the position updater, though none of the response
                 assert len(await consumer.poll(0.01)) == 0
             assert (len(asked(cluster, "OffsetFetch")), asked(cluster, "ListOffsets")) == (1, [])
             assert (await read(consumer, 6))[0].offset == 4

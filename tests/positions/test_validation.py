@@ -34,7 +34,7 @@ from tests.waiting import until
 
 
 async def consumed_under_epoch_3(cluster: FakeCluster, positions: Positions) -> None:
-    """P0 stands at 100 behind a batch of epoch 3; node 2 leads now in epoch 6."""
+    """P0 stands at 100 after a batch of epoch 3; node 2 leads now in epoch 6."""
     positions.assign([P0])
     positions.seek(P0, OffsetAndMetadata(90), ON_1)
     positions.advance(P0, 100, 3)

@@ -113,7 +113,7 @@ def damaged(draw: st.DrawFn) -> Section:
 
 
 def decoded(decoder: Decoder, section: Section) -> tuple[list[Any], int | None]:
-    """All columns as lists, and the position behind the last record; None where it was refused."""
+    """All columns as lists, and the position after the last record; None where it was refused."""
     columns = decoder.columns_type(section.data, TimestampType.CREATE_TIME, 7)
     position: int | None
     try:

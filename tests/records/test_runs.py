@@ -139,7 +139,7 @@ def test_a_stretch_with_one_byte_changed_gives_what_the_plain_reading_gives(
 def run_behind(
     first: Shape, *others: Shape, deltas: range, most: int = 10_000, end: int | None = None
 ) -> int:
-    """How many of the others are taken in one run behind the first."""
+    """How many of the others are taken in one run after the first."""
     data = encode([first, *others], list(deltas))
     model = len(first.encode(deltas[0]))
     columns = Columns(data, TimestampType.CREATE_TIME, None)

@@ -25,7 +25,7 @@ Scenario = Callable[[EmbeddedCluster, AsyncConsumer], Awaitable[None]]
 
 
 def fetching(scenario: Scenario, *, release: str = "4.3", topics: Any = None, **settings: Any) -> None:
-    """One broker, ten partitions, records in two of them; all of it was read, and the log of requests begins anew."""
+    """One broker, ten partitions, records in two of them; all of it was read, and the log of requests starts again."""
 
     async def run() -> None:
         async with EmbeddedCluster(topics=topics or {"t": 10}, release=release) as cluster:

@@ -60,7 +60,7 @@ def as_we_read(record: Any) -> tuple[Any, ...]:
 @pytest.mark.spec("A-10", "S2-21", "S2-22", "S2-28", "B.11.1", "B.11.4", "B.10.10", "D-50", "D-79")
 @pytest.mark.parametrize("release", ["4.3", "3.9"])
 def test_a10_what_java_wrote_is_read_as_java_reads_it(release: str) -> None:
-    """Formats 0 to 2, every codec; the next fetch begins behind the last batch, whatever it still holds."""
+    """Formats 0 to 2, every codec; the next fetch begins after the last batch, whatever it still holds."""
     partitions = [TopicPartition("t", number) for number in range(len(CASES))]
     assert {batch["magic"] for case in CASES for batch in case["batches"]} == {0, 1, 2}
     assert {batch["compression"] for case in CASES for batch in case["batches"]} == set(CODECS)

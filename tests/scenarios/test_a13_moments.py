@@ -257,7 +257,7 @@ def test_nothing_comes_of_a_partition_that_is_not_assigned_any_more(stage: Stage
                 await consumer.position(T0)
             await consumer.assign([T0, T1])
             await everything(consumer, found, before + 20)
-            assert offsets(found)[before:] == TEN  # it begins anew, by the reset policy
+            assert offsets(found)[before:] == TEN  # it starts again, by the reset policy
 
     at_a_moment(scenario, partitions=2)
 

@@ -219,7 +219,7 @@ def grows(values: list[float], base: float, top: float) -> None:
 
 @pytest.mark.spec("A-16", "B.4.10", "D-13", "I-26")
 def test_a16_a_connection_that_is_never_made_is_tried_longer_and_less_often() -> None:
-    """The set-up time and the pause double up to their maxima, and begin anew after success."""
+    """The set-up time and the pause double up to their maxima, and start again after success."""
     settings: dict[str, Any] = {
         "socket_connection_setup_timeout_ms": 1_000,
         "socket_connection_setup_timeout_max_ms": 8_000,

@@ -40,7 +40,7 @@ STABLE_RECORDS = {**ALL_RECORDS, ("kept", 2): (2, 2, 0)}
 
 @contextmanager
 def member(cluster: EmbeddedCluster, protocol: str) -> Iterator[confluent_kafka.Consumer]:
-    """A member of another client that reads "kept" and commits by hand."""
+    """A member of another client that reads "kept" and commits manually."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,

@@ -177,7 +177,7 @@ def tap(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[tuple[int, int]]]:
 
 @pytest.mark.spec("A-18", "B.4.4", "C.1")
 def test_a18_the_header_of_a_response_to_api_versions_has_no_tags() -> None:
-    """Version 0 whatever the body: these bytes are a broker's, written by hand from the protocol's description."""
+    """Version 0 whatever the body: these bytes are a broker's, written manually from the protocol's description."""
     body = b"\0\0" + b"\x04"  # no error; three APIs
     body += b"\0\x12\0\0\0\x04\0" + b"\0\x03\0\0\0\x0d\0" + b"\0\x01\0\x04\0\x12\0" + b"\0\0\0\0" + b"\0"
 

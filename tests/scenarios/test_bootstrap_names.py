@@ -47,7 +47,7 @@ def test_a_name_that_comes_late_is_waited_for(caplog: pytest.LogCaptureFixture) 
 
 @pytest.mark.spec("B.4.11")
 def test_a_name_that_does_not_come_in_time_ends_the_client() -> None:
-    """A client that is made anew finds it later; this one does not look again."""
+    """A new client finds it later; this one does not look again."""
 
     async def scenario(place: Place) -> None:
         settings = {"bootstrap_servers": SERVERS, "bootstrap_resolve_timeout_ms": 10_000}

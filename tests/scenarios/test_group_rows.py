@@ -65,7 +65,7 @@ def test_an_eager_member_that_owns_nothing_is_notified_of_every_rebalance_too() 
 
 @pytest.mark.spec("S4-05", "S4-06", "B.3.5")
 def test_a_rebalance_that_waits_comes_before_the_records_that_wait() -> None:
-    """What goes to another member is not handed out any more, though it was fetched long ago."""
+    """What goes to another member is not delivered any more, though it was fetched long ago."""
 
     async def scenario(place: Place) -> None:
         async with team(place, heartbeat_interval_ms=500) as join, publishing(place):
@@ -249,7 +249,7 @@ def test_a_join_that_takes_long_puts_the_automatic_commit_off_for_a_whole_interv
 
 @pytest.mark.spec("B.13.5", "S4-17")
 def test_a_coordinator_that_was_found_has_a_whole_session_to_respond() -> None:
-    """The session timer begins anew with the lookup, so a silent coordinator is not sought again and again."""
+    """The session timer starts again with the lookup, so a silent coordinator is not sought again and again."""
 
     async def scenario(place: Place) -> None:
         async with team(place, session_timeout_ms=6_000, heartbeat_interval_ms=1_000) as join:

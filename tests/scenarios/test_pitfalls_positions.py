@@ -69,7 +69,7 @@ async def reached_while_polling(consumer: AsyncConsumer, condition: Any) -> None
 
 @pytest.mark.spec("D-30", "S3-18", "S1-32")
 def test_the_offset_after_the_last_record_is_committed_by_a_poll_after_the_interval() -> None:
-    """Seen: no automatic commit, or one of the last offset instead of the one behind it."""
+    """Seen: no automatic commit, or one of the last offset instead of the one after it."""
 
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", [str(number) for number in range(10)])

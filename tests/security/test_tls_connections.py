@@ -248,7 +248,7 @@ def test_a_refused_certificate_costs_the_broker_a_few_connections_and_no_more(tm
 
 @pytest.mark.spec("H-24")
 def test_a_broker_whose_certificate_is_for_another_name_is_not_tried_again_and_again(tmp_path: Path) -> None:
-    """The bootstrap address is fine and the advertised one is not, so there is a way to begin anew each time."""
+    """The bootstrap address is fine and the advertised one is not, so there is a way to start again each time."""
     seen: list[object] = []
     context = AUTHORITY.issue("localhost").server_context(tmp_path)
     context.sni_callback = lambda *found: seen.append(found)

@@ -242,7 +242,7 @@ class Member:
         return records
 
     def _take(self, record: Record[Any, Any]) -> None:
-        """Note a record that was handed out."""
+        """Note a record that was delivered."""
         tp = TopicPartition(record.topic, record.partition)
         row, holding = self.stage.ledger.handed_out(record), self.holdings.get(tp)
         self.stage.watch.delivered(Handed(self, record, tp, row, holding))
@@ -329,7 +329,7 @@ class Member:
             self.commit_async(consumer)
 
     def commit_async(self, consumer: AsyncConsumer) -> None:
-        """Commit what was handed out, without waiting."""
+        """Commit what was delivered, without waiting."""
         offsets = self._owned(consumer)
 
         def answered(_: object, error: KclientError | None) -> None:
@@ -342,7 +342,7 @@ class Member:
         self.unanswered += 1
 
     async def commit(self) -> None:
-        """Commit what was handed out; what goes wrong is told and not raised, as most applications have it."""
+        """Commit what was delivered; what goes wrong is told and not raised, as most applications have it."""
         consumer = self.consumer
         if consumer is None:
             return
@@ -358,7 +358,7 @@ class Member:
             self.stage.watch.commit_ended(self, offsets, None)
 
     def _owned(self, consumer: AsyncConsumer) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is to be committed: behind what was handed out last, with its leader epoch."""
+        """What is to be committed: after what was delivered last, with its leader epoch."""
         owned = consumer.assignment()
         places = {tp: holding.place for tp, holding in self.holdings.items() if tp in owned}
         return {tp: place for tp, place in places.items() if place is not None}

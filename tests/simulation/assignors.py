@@ -10,7 +10,7 @@ from kclient.types import TopicPartition
 
 
 class Gradual(Assignor):
-    """Everybody keeps what they have, up to their share; what somebody has too much waits until it is given up."""
+    """Members keep what they have, up to their share; a surplus waits until it is given up."""
 
     name = "gradual"
     supported_protocols = (EAGER, COOPERATIVE)
@@ -45,7 +45,7 @@ def owners_of(members: Sequence[Member]) -> dict[TopicPartition, str]:
 
 
 class Odd(RangeAssignor):
-    """One under a name that nobody else has."""
+    """One under a unique name."""
 
     name = "odd"
 

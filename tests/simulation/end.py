@@ -142,7 +142,7 @@ class End(asyncio.Transport):
         self._loop.call_soon(self._end, exc, context=self.context)
 
     def _end(self, problem: BaseException | None) -> None:
-        """Tell the protocol that it is over, then close the socket."""
+        """Call connection_lost of the protocol, then close the socket."""
         if self.gone:
             return
         self._lost_called = True

@@ -18,9 +18,9 @@ from tests.simulation.ledger import Row
 @attrs.define(eq=False)
 class Holding:
     """`committed` is what the group had stored when it began. `next` is the lowest offset that may come next: behind
-    what was handed out last, or where a seek or the client went; None while only the commit says.
+    what was delivered last, or where a seek or the client went; None while only the commit says.
 
-    `last` is what was handed out last in this era; `epoch` that of the last record there was, None behind a seek.
+    `last` is what was delivered last in this era; `epoch` that of the last record there was, None after a seek.
     """
 
     tp: TopicPartition
@@ -30,7 +30,7 @@ class Holding:
     last: Row | None = None
     epoch: int | None = None
     paused: bool = False
-    begun: bool = False  # something was handed out, or the application chose where to begin
+    begun: bool = False  # something was delivered, or the application chose where to begin
     free: bool = False  # the next record may lie anywhere: the reset policy decides
     went_back: bool = False  # the log was cut, and the client alone knows the epoch of what is before `next`
     era: object = attrs.field(factory=object)
@@ -38,11 +38,11 @@ class Holding:
 
     @property
     def place(self) -> OffsetAndMetadata | None:
-        """Where to go on, None before anything was handed out, or was after the log was cut."""
+        """Where to go on, None before anything was delivered, or was after the log was cut."""
         return None if self.next is None or self.went_back else OffsetAndMetadata(self.next, self.epoch)
 
     def took(self, record: Record[Any, Any], row: Row | None) -> None:
-        """A record was handed out."""
+        """A record was delivered."""
         self.next = record.offset + 1
         self.last = row
         self.epoch = record.leader_epoch

@@ -26,14 +26,14 @@ OPEN = "open"
 VISIBLE = "visible"
 ABORTED = "aborted"
 NO_UUID: Final = "-00000000-0000-0000-0000-000000000000"
-BEYOND: Final = 10  # markers and empty batches behind the last record move positions too
+BEYOND: Final = 10  # markers and empty batches after the last record move positions too
 
 
 @attrs.define(eq=False)
 class Row:
     """One record. `number` is its own in the whole run; `gone` says why it is in the log no more.
 
-    `again`: another record lay there before, and was lost to a truncation. `reborn`: the topic was made anew, and the
+    `again`: another record lay there before, and was lost to a truncation. `reborn`: the topic was recreated, and the
     old one went as far: a position knows no topic id and is taken over (B.5.5), so nobody need read this. `delivered`:
     some application was handed it; `released`: and asked for more, committed, or closed. `holder` is what was handed it
     last (see Holding).
@@ -58,7 +58,7 @@ class Row:
     holder: object = None
 
     def is_what(self, record: Record[Any, Any]) -> bool:
-        """Whether this is what was handed out."""
+        """Whether this is what was delivered."""
         return (
             record.value == self.value
             and record.key == self.key
@@ -145,7 +145,7 @@ class Ledger(Observer):
         self._log_ends[partition.tp] = batch.last_offset + 1
 
     def truncated(self, partition: Partition, to: int) -> None:
-        """Markers and empty batches lie behind the last record too, and positions behind them."""
+        """Markers and empty batches lie after the last record too, and positions after them."""
         self.truncations += 1
         tp = partition.tp
         self.ends[tp] = max(self.ends.get(tp, 0), self._log_ends.get(tp, 0))

@@ -27,7 +27,7 @@ CALLBACKS_A_SECOND: Final = 50_000  # of virtual time; 200,000 is what never jum
 
 
 class SimLoop(Doors):
-    """See the module. `limit` in virtual seconds; `findings` are exceptions that nobody handled."""
+    """See the module. `limit` in virtual seconds; `findings` are unhandled exceptions."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class SimLoop(Doors):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Note what nobody handled; a test looks at `findings`."""
+        """Note unhandled exceptions; a test looks at `findings`."""
         if not self.ended:
             problem = context.get("exception")
             self.findings.append(f"{context.get('message')}: {problem!r}")

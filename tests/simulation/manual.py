@@ -1,6 +1,6 @@
-"""An application that shares partitions out by hand: no group, but commits under a group's name (F-49).
+"""An application that shares partitions out manually: no group, but commits under a group's name (F-49).
 
-Each has the partitions whose number leaves its own when divided by how many there are. It assigns them anew when the
+Each has the partitions whose number leaves its own when divided by how many there are. It assigns them again when the
 topic grows, and a fidgety one puts partitions aside for a while.
 """
 

@@ -162,7 +162,7 @@ class Network:
         return (source, target) not in self.cuts
 
     def refresh(self) -> None:
-        """Tell every connection what passes now."""
+        """Notify every connection of what passes now."""
         for connection in list(self.connections.values()):
             connection.refresh(self)
 

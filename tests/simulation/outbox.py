@@ -1,4 +1,4 @@
-"""What a protocol has written and the wire has not taken: when it is too much, the protocol is told to pause."""
+"""What a protocol has written and the wire has not taken: above a limit the protocol's pause_writing is called."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Pipe:
         self.pump()
 
     def finish(self) -> None:
-        """Send FIN behind everything that was written."""
+        """Send FIN after everything that was written."""
         self.ending = True
         self.pump()
 

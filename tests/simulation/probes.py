@@ -89,7 +89,7 @@ class LogProbe(logging.Handler):
 
 @contextmanager
 def probing(stage: Stage, level: int = logging.WARNING) -> Iterator[None]:
-    """Tell `stage.watch` of what happens inside of consumers, while the block lasts."""
+    """Report to `stage.watch` what happens inside of consumers, while the block lasts."""
     logger, plain = logging.getLogger("kclient"), Connection._send
     before = logger.level, logger.propagate, list(logger.handlers)
     asking, exchanged = stage.watch.asking, stage.watch.exchanged

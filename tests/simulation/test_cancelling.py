@@ -1,6 +1,6 @@
 """A call may be cancelled at any await: the consumer can be used on, or closed, and nothing is left of it. I-30.
 
-A scripted run is repeated, each time cancelled at another of its awaits; what it had begun is then finished by hand.
+A scripted run is repeated, each time cancelled at another of its awaits; what it had begun is then finished manually.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Timers:
                 batch.append(timer)
 
     def was_cancelled(self, timer: SimTimer) -> None:
-        """Whoever cancels a timer says so, before it fires."""
+        """One that cancels a timer says so, before it fires."""
         if not timer._scheduled:
             return
         self._cancelled += 1

@@ -1,4 +1,4 @@
-"""What happens in a run, told to the invariants: they look on and say when a promise is broken.
+"""The events of a run, passed to the invariants, which report when a promise is broken.
 
 An invariant derives from `Invariant` and overrides the hooks it needs. Hooks are called at the moment something
 happens, in the order in which it happens: the ones above are told by the applications (application.py), the ones below

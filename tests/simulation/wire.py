@@ -21,7 +21,7 @@ class Wire:
     split: float = (
         0.02  # how likely a segment is cut at a random byte; of the cuts, a quarter leaves one byte
     )
-    coalesce: float = 0.1  # how likely an arrived segment waits for the one behind it
+    coalesce: float = 0.1  # how likely an arrived segment waits for the one after it
     window_bytes: int = (
         262_144  # sent and not yet read by the peer; what is written beyond waits at the sender
     )

@@ -75,7 +75,7 @@ class Outcome(Generic[T]):
     digest: str
     seconds: float  # virtual
     callbacks: int
-    findings: tuple[str, ...]  # exceptions that nobody handled
+    findings: tuple[str, ...]  # unhandled exceptions
     history: tuple[str, ...]
 
 

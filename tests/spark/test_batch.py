@@ -133,7 +133,7 @@ def test_offsets_bound_what_is_read(spark: SparkSession, kafka1: KafkaCluster, t
 def test_a_frame_sees_the_same_end_in_every_action(
     spark: SparkSession, kafka1: KafkaCluster, fresh_name: str
 ) -> None:
-    """But for Spark 4.0, which plans each action anew."""
+    """But for Spark 4.0, which plans each action again."""
     again = 10 if spark.version.startswith("4.0.") else 5
     make_topic(kafka1, fresh_name)
     write(kafka1, fresh_name, [Message(b"1")] * 5)

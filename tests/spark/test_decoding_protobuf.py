@@ -214,7 +214,7 @@ def test_proto2_has_defaults_and_fields_that_must_be_there(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"\x08\x01\0", "it is not a p.M"),  # a byte behind it: field 0 is none
+        (b"\x08\x01\0", "it is not a p.M"),  # a byte after it: field 0 is none
         (b"\x08", "it is not a p.M"),
         (b"\x12\x05abc", "it is not a p.M"),
         (b"\x0b" * 300, "it is not a p.M"),  # groups in groups in groups

@@ -223,7 +223,7 @@ def test_fifty_batches_open_one_connection_to_each_broker_and_none_after_the_fir
 @pytest.mark.spec("SP-57", "SP-58")
 @pytest.mark.parametrize("tolerant", ["false", "true"])
 def test_a_worker_that_knows_less_than_the_plan_reports_no_loss(log: Log, tolerant: str) -> None:
-    """It read the topic that was there before, and goes on with the one that was made anew."""
+    """It read the topic that was there before, and goes on with the one that was recreated."""
     options = options_for(log.kafka, failOnDataLoss=tolerant)
     before = sum(tolerated.values())
     read = []

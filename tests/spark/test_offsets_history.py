@@ -231,7 +231,7 @@ def test_a_run_that_was_killed_leaves_nothing_twice(
     keep_state = HistoryStore.keep
 
     def killed(store: HistoryStore, state: HistoryState) -> None:
-        """When the state would move behind the first range's files."""
+        """When the state would move after the first range's files."""
         if table(tmp_path, "commits"):
             raise KeyboardInterrupt
         keep_state(store, state)

@@ -120,7 +120,9 @@ def test_a_stream_of_small_batches_stays_small(
         for broker in kafka.state.brokers.values()
     ]
     assert max(held) == 1
-    assert 0 < len(watched.used) <= sum(held)  # all that were opened are still open: no batch opened one anew
+    assert (
+        0 < len(watched.used) <= sum(held)
+    )  # all that were opened are still open: no batch opened one again
 
     assert max(map(processes.peak_bytes, workers)) < WORKER_BYTES + SOURCE_BYTES
     parents = {process.pid: process.parent for process in processes.tree(os.getpid())}

@@ -20,7 +20,7 @@ MESSAGES = {"subscription": "ConsumerProtocolSubscription", "assignment": "Consu
 
 
 def read(case: Case) -> tuple[Message, int, int]:
-    """The message in the blob, the version it was read in, and the offset behind it."""
+    """The message in the blob, the version it was read in, and the offset after it."""
     data = bytes.fromhex(case["hex"])
     version = min(int.from_bytes(data[:2], signed=True), 3)
     message, end = read_message(MESSAGES[case["kind"]], version, data, 2)

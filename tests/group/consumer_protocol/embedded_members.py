@@ -95,7 +95,7 @@ async def polled_until(
 
 
 def membership(consumer: AsyncConsumer) -> ConsumerMembership:
-    """The member behind it."""
+    """The member after it."""
     found = consumer._core.group.membership.current
     assert isinstance(found, ConsumerMembership)
     return found

@@ -105,7 +105,7 @@ def throttle(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-32", target=api, amount=amount(-1, 2**31 - 1))
 def throttle_absurdly(stage: Stage, fault: Fault) -> End | None:
-    """A response asks for silence of so many ms, which nobody would keep."""
+    """A response has a throttle time of so many ms, far too long."""
 
     def edit(request: Any, answer: Any) -> Message:
         if hasattr(answer, "throttle_time_ms"):
@@ -139,7 +139,7 @@ def cut_answer(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-33")
 def stale_metadata(stage: Stage, fault: Fault) -> End | None:
-    """Brokers tell of leaders as they are now, however they change; some change at once."""
+    """Brokers keep reporting the leaders of now, however they change; some change at once."""
     edit = leaders_of_now(stage)
     for part in stage.partitions()[::2]:
         others = stage.other_replicas(part)
@@ -187,7 +187,7 @@ def revoke_access(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-18", amount=amount(1, 3, 10))
 def flip_bits(stage: Stage, fault: Fault) -> End | None:
-    """A bit in the middle of a batch's records, so behind its checksum, is wrong in so many responses."""
+    """A bit in the middle of a batch's records, so after its checksum, is wrong in so many responses."""
 
     def edit(request: Any, answer: Any) -> Message:
         parts = [part for topic in answer.responses for part in topic.partitions if part.records]

@@ -1,4 +1,4 @@
-"""Responses of another shape than the question: entries twice, entries that nobody asked for, news without names."""
+"""Responses that do not fit their request: entries twice, entries that were not requested, updates without names."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def answer_twice(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-36", target=listing)
 def answer_unasked(stage: Stage, fault: Fault) -> End | None:
-    """Responses name a partition that nobody asked for, and that does not exist."""
+    """Responses name a partition that was not requested, and that does not exist."""
 
     def edit(request: Any, answer: Any) -> Message:
         for entries in lists_of_partitions(answer):
@@ -77,7 +77,7 @@ def answer_unasked(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-33", target=broker, fits=several_brokers)
 def stale_broker(stage: Stage, fault: Fault) -> End | None:
-    """One broker tells of leaders as they are now; the others tell what is so, and the client hears both."""
+    """One broker reports stale leaders; the others report the current ones, and the client gets both."""
     edit = leaders_of_now(stage)
     rule = stage.cluster.on("Metadata", edit, broker=int(fault.target))
     for part in stage.partitions()[::2]:

@@ -88,7 +88,7 @@ def stall_midway(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-09", target=link, amount=amount(1, 7, 100))
 def half_open(stage: Stage, fault: Fault) -> End | None:
-    """Responses never come any more on the connections that are there now, and nobody says so."""
+    """Responses stop on the connections that are open now, without a reset."""
     return trip(stage, fault, Act.SILENCE)
 
 
@@ -145,7 +145,7 @@ def unresolvable(stage: Stage, fault: Fault) -> End | None:
 
 @kind("F-15", target=broker)
 def wrong_address_first(stage: Stage, fault: Fault) -> End | None:
-    """The broker's name resolves to an address where nobody is, and only then to its own."""
+    """The broker's name resolves to a dead address first, and then to its own."""
     names, name = stage.world.network.names, f"broker-{fault.target}"
     names[name] = ["10.9.9.9", *names[name]]
     return lambda: names.__setitem__(name, [ip for ip in names[name] if ip != "10.9.9.9"])

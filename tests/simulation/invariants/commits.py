@@ -71,7 +71,7 @@ class Commits(Invariant):
         self.deleted_at = self.stage.now
 
     def commit_began(self, member: Member, offsets: Offsets | None) -> None:
-        """The application may ask for less than what was committed by itself: it knows no markers behind records."""
+        """The application may ask for less than what was committed by itself: it knows no markers after records."""
         committed = self.stage.ledger.committed_offsets
         for tp, offset in (offsets or {}).items():
             if tp in committed and offset.offset < committed[tp].offset:
@@ -176,7 +176,7 @@ class Commits(Invariant):
 
 
 class Fencing(Invariant):
-    """Who is no member any more cannot commit, and is told that its partitions are lost, not revoked."""
+    """A member that was removed cannot commit, and its partitions are lost, not revoked."""
 
     id = "I-09"
 
@@ -221,7 +221,7 @@ class Fencing(Invariant):
 
 
 class CutOff(Invariant):
-    """Who hears that it is no member any more is handed nothing more of what it had, from its next poll on."""
+    """A member that learns of its removal gets no records of its old partitions, from its next poll on."""
 
     id = "I-09"
 

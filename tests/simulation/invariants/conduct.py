@@ -1,4 +1,4 @@
-"""What clients ask of brokers: nothing that they know to be in vain, or have been told not to ask."""
+"""What clients request from brokers: nothing that they know to fail, or that a response forbade."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class UndisturbedRenewal(Invariant):
 
 
 class NewestEpoch(Invariant):
-    """Nobody asks a leader of an epoch that they know to be over: it would be refused again and again."""
+    """No client uses a leader epoch that it knows to be over: it would be refused again and again."""
 
     id = "I-26"
 
@@ -143,14 +143,14 @@ class Windows:
         return len(times)
 
     def forget(self, key: object) -> None:
-        """Count anew."""
+        """Count again."""
         self.times.pop(key, None)
 
 
 class WarningsOfBroker(Invariant):
     """While a broker is out of reach it is worth a WARNING with each step of the backoff, and no more.
 
-    One that comes back and goes again is out of reach anew: a connection to it ended.
+    One that comes back and goes again is out of reach again: a connection to it ended.
     """
 
     id = "I-37"

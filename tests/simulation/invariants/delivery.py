@@ -1,4 +1,4 @@
-"""What is handed to the application: everything, in order, as it was written, and released before it is committed."""
+"""What the application gets: everything, in order, as it was written, and released before it is committed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ GRACE_SECONDS: Final = 10.0  # as long as a request may be on its way
 def truncations_show(stage: Stage) -> bool:
     """Whether a client can find out that a log was cut below its position and has grown again.
 
-    A seek names no leader epoch, so behind one it cannot either; applications seek where they are fidgety.
+    A seek names no leader epoch, so after one it cannot either; applications seek where they are fidgety.
     """
     return Release.parse(stage.scenario.release) >= EPOCHS_SINCE and not stage.scenario.fidgety
 
 
 def missed(stage: Stage, tp: TopicPartition, start: int, end: int) -> Row | None:
-    """The first record of [start, end) that had to be handed out, None where all may be passed over."""
+    """The first record of [start, end) that had to be delivered, None where all may be passed over."""
     for row in stage.ledger.between(tp, start, end):
         if stage.ledger.is_visible(row) and not is_excused(stage, row):
             return row
@@ -55,13 +55,13 @@ def topics_differ(stage: Stage) -> bool:
 
 
 class AtLeastOnce(Invariant):
-    """When a commit is accepted, every visible record below it was handed out and released."""
+    """When a commit is accepted, every visible record below it was delivered and released."""
 
     id = "I-01"
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
-        self.looked: dict[TopicPartition, int] = {}  # everything below was handed out and released
+        self.looked: dict[TopicPartition, int] = {}  # everything below was delivered and released
         self.deleted_at = -1.0
 
     def truncated(self, partition: Partition, to: int) -> None:
@@ -108,7 +108,7 @@ class AtLeastOnce(Invariant):
 
 
 class Complete(KnowsThePlan):
-    """After quiet, everything visible that is still in the log was handed to somebody."""
+    """After quiet, everything visible that is still in the log was delivered."""
 
     id = "I-02"
 
@@ -123,7 +123,7 @@ class Complete(KnowsThePlan):
 
 
 class InOrder(Invariant):
-    """Per partition and assignment offsets strictly increase, unless somebody seeks or the log was cut."""
+    """Per partition and assignment offsets strictly increase, except after a seek or a truncation."""
 
     id = "I-03"
 
@@ -153,7 +153,7 @@ def came_from_cut_tail(stage: Stage, holding: Holding) -> bool:
 
 
 class Bytes(Invariant):
-    """What is handed out is what was written there; nothing aborted, and nothing of an open transaction."""
+    """What is delivered is what was written there; nothing aborted, and nothing of an open transaction."""
 
     id = "I-05"
 
@@ -185,7 +185,7 @@ class NoDuplicate(Invariant):
 
 
 class Positions(Invariant):
-    """`position()` is behind what was handed out last; a new partition begins at what is committed, else by policy."""
+    """`position()` is after what was delivered last; a new partition begins at what is committed, else by policy."""
 
     id = "I-07"
 

@@ -29,14 +29,14 @@ LONG: Final = 6.0
 
 @attrs.frozen
 class Granted:
-    """What a member was last told that it has, when."""
+    """The assignment that a member got last, and when."""
 
     at: float
     partitions: frozenset[TopicPartition]
 
 
 class Grants(Invariant):
-    """What each member was told that it has. `granted` is by the name of the application."""
+    """The assignment that each member got. `granted` is by the name of the application."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -69,7 +69,7 @@ def _of_sync(answer: SyncGroupResponse) -> Iterable[TopicPartition]:
 
 
 class NothingOfWhatGoes(Grants):
-    """What is about to be given up is handed out no more, from the first poll that can know it."""
+    """What is about to be given up is delivered no more, from the first poll that can know it."""
 
     id = "I-11"
 
@@ -89,7 +89,7 @@ class NothingOfWhatGoes(Grants):
 
 
 class OnlyWhatGoes(Grants):
-    """Who keeps what it has is told to give up only what it is to give up."""
+    """A member that keeps partitions is asked to revoke only what it is to give up."""
 
     id = "I-12"
 

@@ -41,7 +41,7 @@ def group_of(stage: Stage) -> CoordinatorGroup | None:
 
 
 def is_stable(stage: Stage) -> bool:
-    """Whether everybody has an assignment and nobody is on the way in or out."""
+    """Whether every member has an assignment and none is joining or leaving."""
     return getattr(group_of(stage), "state", None) in (ClassicGroupState.STABLE, ConsumerGroupState.STABLE)
 
 

@@ -109,7 +109,7 @@ class Exclusive(Invariant):
 
 
 class OnlyOwn(Invariant):
-    """Nothing is handed out that is not assigned, or paused, or about to be revoked."""
+    """Nothing is delivered that is not assigned, or paused, or about to be revoked."""
 
     id = "I-11"
 

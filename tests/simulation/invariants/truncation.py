@@ -1,4 +1,4 @@
-"""Logs that lose their tails, topics that are made anew, and positions that cannot be kept."""
+"""Logs that lose their tails, topics that are recreated, and positions that cannot be kept."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Truncation(Invariant):
 
 
 class Recreated(Invariant):
-    """Of a topic that was made anew nothing old is handed out once the new one was seen, nor long after.
+    """Of a topic that was recreated nothing old is delivered once the new one was seen, nor long after.
 
     And no place in the old one is taken for one in the new: where brokers tell topic ids the client says that
     it is lost. Where only metadata tells them, and fetches go by name, it cannot know before metadata told it.

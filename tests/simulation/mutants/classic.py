@@ -134,7 +134,7 @@ def member_id_ignored(patch: Patch) -> None:
 
 @mutant("M-58", "I-09", seed=3)
 def lost_as_revoked(patch: Patch) -> None:
-    """Tell the listener that partitions are revoked when they are lost."""
+    """Call on_partitions_revoked for partitions that are lost."""
 
     async def lose(self: RebalanceListenerInvoker, lost: Any) -> None:
         if lost:
@@ -145,7 +145,7 @@ def lost_as_revoked(patch: Patch) -> None:
 
 @mutant("M-59", "I-12", look=plans.looking_at(plans.TURNS))
 def assigned_first(patch: Patch) -> None:
-    """Tell what is revoked only after what is assigned."""
+    """Call on_partitions_revoked after on_partitions_assigned."""
 
     async def told(self: RebalanceListenerInvoker, method: str, partitions: Any, listener: Any) -> None:
         if method == REVOKED and not getattr(self, "leaving", False):
@@ -326,7 +326,7 @@ def rejoin_by_refresh(patch: Patch) -> None:
 
 @mutant("M-76", "I-18", "I-12", seed=275)
 def session_by_wall_clock(patch: Patch) -> None:
-    """Measure the session's time with the wall clock, and begin anew when it is over."""
+    """Measure the session's time with the wall clock, and start again when it is over."""
 
     def answered(self: HeartbeatTask) -> None:
         before(self)

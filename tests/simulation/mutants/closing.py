@@ -69,19 +69,19 @@ def unanswered_commits_dropped(patch: Patch) -> None:
 
 @mutant("M-134", "I-01", look=plans.looking_at(plans.DYING))
 def exception_in_flight_ignored(patch: Patch) -> None:
-    """Commit what is in hand at a close() in a finally, whatever brought it there."""
+    """Commit the current record at a close() in a finally, whatever the exception."""
     patch.put(TaskProcessing, "interrupted", lambda self: self._is_unfinished())
 
 
 @mutant("M-135", "I-01", look=plans.looking_at(plans.DYING))
 def cancelled_reader_ignored(patch: Patch) -> None:
-    """Commit what is in hand of a task that was cancelled, or has not come back for more."""
+    """Commit the current record of a task that was cancelled, or that has not asked for the next one."""
     patch.put(TaskProcessing, "interrupted", lambda self: exception_since(self._handled))
 
 
 @mutant("M-136", "I-01", look=closing_scripts.another_thread_closes)
 def other_thread_ignored(patch: Patch) -> None:
-    """Commit what is in hand of another thread."""
+    """Commit the current record of another thread."""
     patch.put(sync.ThreadProcessing, "interrupted", lambda self: exception_since(self._handled))
 
 

@@ -36,7 +36,7 @@ def callbacks_that_raise(seed: int) -> Symptoms:
 
 
 def another_thread_closes(seed: int) -> Symptoms:
-    """Nothing that a thread has in hand is committed when another one closes. Threads are real. I-01."""
+    """The current record of a thread is not committed when another thread closes. Threads are real. I-01."""
     with EmbeddedCluster(topics={HERE.topic: 1}) as cluster:
         cluster.prepare_groups()
         cluster.produce(HERE.topic, [b"one", b"two"])

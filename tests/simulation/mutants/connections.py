@@ -47,7 +47,7 @@ def never_connected_again(patch: Patch) -> None:
 
 @mutant("M-86", "I-25", "I-22", seed=111)
 def calls_left_waiting(patch: Patch) -> None:
-    """Tell nobody who waits for a response that the connection is lost."""
+    """Leave requests in flight pending when the connection is lost."""
 
     def fail(self: InFlightRequests, error_for: Any) -> None:
         for entry in self._entries:
@@ -258,7 +258,7 @@ def answers_kept(patch: Patch) -> None:
 
 @mutant("M-104", "I-33", look=scripts.many_rebalances)
 def listeners_pile_up(patch: Patch) -> None:
-    """Listen to the positions anew with every rebalance, and never stop."""
+    """Listen to the positions again with every rebalance, and never stop."""
 
     async def install(self: Rebalance, change: Any) -> None:
         self._positions.changed.chain(ChangeSignal())
@@ -280,7 +280,7 @@ def warns_every_time(patch: Patch) -> None:
 
 @mutant("M-93", "I-25", look=scripts.wakeup_between_polls)
 def wakeup_lost(patch: Patch) -> None:
-    """Forget a wakeup that comes while nobody waits."""
+    """Drop a wakeup that comes while no call waits."""
 
     def wakeup(self: CallTimeouts) -> None:
         before(self)

@@ -32,7 +32,7 @@ def epoch_restored(patch: Patch) -> None:
 
 @mutant("M-79", "I-10", look=plans.looking_at(plans.SLOW_LISTENERS))
 def acknowledged_early(patch: Patch) -> None:
-    """Tell the coordinator that partitions are given up while the listener still has them."""
+    """Acknowledge a revocation to the coordinator while the listener still has the partitions."""
 
     async def take(self: ReconciliationLoop, step: ReconciliationStep) -> None:
         if not step.same:
@@ -50,7 +50,7 @@ def acknowledged_early(patch: Patch) -> None:
 
 @mutant("M-80", "I-10", look=plans.looking_at(plans.SLOW_LISTENERS))
 def target_is_owned(patch: Patch) -> None:
-    """Tell the coordinator at once that the member owns what it is to own, and nothing else."""
+    """Report the target assignment to the coordinator as owned at once."""
 
     def next_(self: ConsumerHeartbeatTask) -> Any:
         found, owned = self._assignments, self._assignments.owned
@@ -88,7 +88,7 @@ def stale_for_ever(patch: Patch) -> None:
 
 @mutant("M-82", "I-09", "I-10", look=plans.looking_at(plans.FENCED))
 def fenced_keeps(patch: Patch) -> None:
-    """Join anew when fenced, and keep the partitions."""
+    """Join again when fenced, and keep the partitions."""
 
     def judge(self: ConsumerHeartbeatTask, response: Any) -> None:
         if response.error_code not in FENCED or not self._status.in_group:

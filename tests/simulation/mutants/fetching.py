@@ -48,7 +48,7 @@ def drop_head(patch: Patch) -> None:
 
 @mutant("M-27", "I-06", "I-03", seed=72)
 def duplicate_last_batch(patch: Patch) -> None:
-    """Hand out the last batch of a response twice where another stands behind it."""
+    """Deliver the last batch of a response twice if another follows."""
 
     def add(self: FetchBuffer, fetches: Sequence[CompletedFetch]) -> None:
         followed.update(id(self.queue(one.tp)[0]) for one in fetches if self.queue(one.tp))
@@ -81,7 +81,7 @@ def old_leader_epoch(patch: Patch) -> None:
 
 @mutant("M-32", "I-22", look=moved_leader)
 def not_leader_is_empty(patch: Patch) -> None:
-    """Take the word of a broker that another leads for a response without records: look for no other leader."""
+    """Take NOT_LEADER_OR_FOLLOWER for a response without records: do not update metadata."""
 
     def take_error(
         self: FetchResponseHandler, node_id: int, asked: Any, code: int, state: Any, frame: Any
@@ -103,7 +103,7 @@ def keep_preferred_replica(patch: Patch) -> None:
 
 @mutant("M-34", "I-11", seed=2)
 def deliver_revoked(patch: Patch) -> None:
-    """Hand out what a Fetch brings for a partition that was revoked meanwhile."""
+    """Deliver what a Fetch brings for a partition that was revoked meanwhile."""
 
     def take_one(
         self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: ResponseMemory
@@ -153,7 +153,7 @@ def no_rotation(patch: Patch) -> None:
 
 @mutant("M-37", "I-22", look=error_beside)
 def error_stops_others(patch: Patch) -> None:
-    """Lose sight of the partitions that stand behind one with an error in a response."""
+    """Skip the partitions after one with an error in a response."""
 
     def take(self: FetchResponseHandler, node_id: int, session: Any, answer: Any) -> Any:
         useful = before(self, node_id, session, answer)
@@ -209,7 +209,7 @@ def skip_damaged(patch: Patch) -> None:
 
 @mutant("M-41", "I-05", seed=9)
 def check_no_crc(patch: Patch) -> None:
-    """Believe every byte."""
+    """Do not verify checksums."""
     patch.put(Batch, "check_crc", lambda self: None)
 
 
@@ -241,7 +241,7 @@ def stop_at_last_stable(patch: Patch) -> None:
 
 @mutant("M-121", "I-03", "I-06", seed=9)
 def order_of_arrival(patch: Patch) -> None:
-    """Hand out the responses of two nodes about one partition in the order in which they come."""
+    """Deliver the responses of two nodes about one partition in the order in which they come."""
 
     def take_one(
         self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: ResponseMemory

@@ -20,7 +20,7 @@ class Endless(Exception):
 
 @mutant("M-63", "I-11", look=plans.looking_at(plans.SLOW_COMMITS))
 def reads_what_goes(patch: Patch) -> None:
-    """Read on what is about to be given up, until the listener is told."""
+    """Keep reading partitions that are about to be revoked, until the listener is called."""
 
     async def stop_delivery(self: Rebalance, going: Any) -> Any:
         if set(going) == set(self.owned()):
@@ -45,7 +45,7 @@ def never_gives_up(patch: Patch) -> None:
 
 @mutant("M-65", "I-22", "I-02", look=plans.looking_at(plans.GRADUAL_TURNS))
 def one_join_only(patch: Patch) -> None:
-    """Do not join again behind a revocation: what was given up stays nobody's."""
+    """Do not join again after a revocation: what was given up stays unassigned."""
 
     async def complete(self: Rebalance, *args: Any, **more: Any) -> bool:
         await before(self, *args, **more)

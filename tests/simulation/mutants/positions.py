@@ -52,7 +52,7 @@ def reset_by_follower(patch: Patch) -> None:
 
 @mutant("M-13", "I-11", "I-04", seed=180)
 def seek_keeps_buffer(patch: Patch) -> None:
-    """Hand out what is buffered of a partition although the application sought another place."""
+    """Deliver what is buffered of a partition although the application called seek()."""
 
     def seek(self: AsyncConsumer, partition: TopicPartition, offset: Any) -> None:
         session = self._core
@@ -70,7 +70,7 @@ def seek_keeps_buffer(patch: Patch) -> None:
 
 @mutant("M-14", "I-04", seed=47)
 def late_answer_after_seek(patch: Patch) -> None:
-    """Accept the response to a Fetch that was under way when the application sought another place."""
+    """Accept the response to a Fetch that was under way when the application called seek()."""
 
     def take_one(self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         state = self._positions.find(asked.tp)
@@ -89,7 +89,7 @@ def late_answer_after_seek(patch: Patch) -> None:
 
 @mutant("M-15", "I-04", seed=154)
 def pause_drops_buffer(patch: Patch) -> None:
-    """Drop what is buffered of a partition that is paused, and go on behind it."""
+    """Drop what is buffered of a partition that is paused, and go on after it."""
 
     def pause(self: AsyncConsumer, partitions: Any) -> None:
         session = self._core
@@ -105,7 +105,7 @@ def pause_drops_buffer(patch: Patch) -> None:
 
 @mutant("M-16", "I-11", seed=47)
 def hand_out_paused(patch: Patch) -> None:
-    """Hand out records of paused partitions."""
+    """Deliver records of paused partitions."""
 
     def is_fetchable(self: PartitionState) -> bool:
         return self.fetch_state is FETCHING and not self.pending_revocation and not self.out_of_range
@@ -115,7 +115,7 @@ def hand_out_paused(patch: Patch) -> None:
 
 @mutant("M-17", "I-07", seed=72)
 def position_of_fetch(patch: Patch) -> None:
-    """Move the position when records are fetched, not when they are handed out."""
+    """Move the position when records are fetched, not when they are delivered."""
 
     async def position(self: AsyncConsumer, partition: TopicPartition, timeout: float | None = None) -> Any:
         session = self._core
@@ -128,7 +128,7 @@ def position_of_fetch(patch: Patch) -> None:
 
 @mutant("M-18", "I-22", "I-02", seed=46)
 def next_is_behind_last_record(patch: Patch) -> None:
-    """Go on behind the last record of a batch, which is not always the last offset of the batch."""
+    """Go on after the last record of a batch, which is not always the last offset of the batch."""
 
     def leave(self: PartitionReader, batch: Any) -> None:
         was = self.next_offset if self._section is not None else None
@@ -194,7 +194,7 @@ def remember_position(patch: Patch) -> None:
 
 @mutant("M-23", "I-11", seed=180)
 def unsubscribe_keeps_buffer(patch: Patch) -> None:
-    """Hand out after unsubscribing what was buffered before."""
+    """Deliver after unsubscribing what was buffered before."""
 
     async def unsubscribe(session: ConsumerCore, **given: Any) -> None:
         buffer = session.buffer

@@ -35,7 +35,7 @@ def damage_beside(seed: int) -> Symptoms:
 
 
 def error_beside(seed: int) -> Symptoms:
-    """An error of one partition keeps nobody from reading the others. I-22."""
+    """An error of one partition does not stop the others. I-22."""
     return run(seed, _read_beside_error, limit=600.0).result
 
 
@@ -45,7 +45,7 @@ def old_format(seed: int) -> Symptoms:
 
 
 def cut_and_unchecked(seed: int) -> Symptoms:
-    """While a position is looked for in the new leader's log nothing is handed out from there. I-13."""
+    """While a position is looked for in the new leader's log nothing is delivered from there. I-13."""
     return run(seed, _read_from_cut, limit=600.0).result
 
 
@@ -208,6 +208,6 @@ async def _go_on_in_cut(world: World) -> Symptoms:
 
 
 def _cut(cluster: EmbeddedCluster) -> None:
-    """Lose what lies behind offset 5, and write over it."""
+    """Lose the records after offset 5, and write others."""
     cluster.truncate(HERE.topic, 0, 5)
     cluster.produce(HERE.topic, [b"new"] * 10)

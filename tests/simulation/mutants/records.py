@@ -29,7 +29,7 @@ def aborted_as_they_come(patch: Patch) -> None:
 
 @mutant("M-45", "I-22", "I-02", seed=61)
 def marker_without_transaction(patch: Patch) -> None:
-    """Call an abort marker corrupt whose transaction was not told."""
+    """Call an abort marker corrupt if its transaction is not in the response."""
 
     def hides(self: AbortedTransactions, batch: Batch, limit: int) -> Any:
         known = batch.producer_id in self._active | {

@@ -41,12 +41,12 @@ Use = Callable[[World, AsyncConsumer, EmbeddedCluster], Any]
 
 
 def wakeup_between_polls(seed: int) -> Symptoms:
-    """A wakeup that comes while nobody waits ends the next poll. I-25."""
+    """A wakeup that comes while no call waits ends the next poll. I-25."""
     return run(seed, lambda world: with_cluster(world, _wake_and_poll), limit=600.0).result
 
 
 def many_rebalances(seed: int) -> Symptoms:
-    """Rebalances leave nothing behind. I-33."""
+    """Rebalances leak nothing. I-33."""
     return run(seed, lambda world: with_cluster(world, _rebalance_often), limit=6_000.0).result
 
 
@@ -56,7 +56,7 @@ def cancelled_question(seed: int) -> Symptoms:
 
 
 def lost_answer(seed: int) -> Symptoms:
-    """The response behind one that never came is not taken for that one. I-16."""
+    """The response after one that never came is not taken for that one. I-16."""
     return run(seed, lambda world: with_cluster(world, _ask_two_things), limit=600.0).result
 
 
@@ -96,12 +96,12 @@ def slow_partner(seed: int) -> Symptoms:
 
 
 def leader_of_the_past(seed: int) -> Symptoms:
-    """Metadata that is older than what is known leads nobody back to the leader of the past. I-26."""
+    """Older metadata does not bring back an earlier leader. I-26."""
     return run(seed, lambda world: with_cluster(world, _hear_old_news, brokers=2), limit=600.0).result
 
 
 def cancelled_polls(seed: int) -> Symptoms:
-    """Whoever was cancelled inside of a poll may poll again. I-30."""
+    """One that was cancelled inside of a poll may poll again. I-30."""
     return run(seed, lambda world: with_cluster(world, _cancel_polls), limit=600.0).result
 
 

@@ -45,7 +45,7 @@ def sorted_as_text(patch: Patch) -> None:
 
 @mutant("M-119", "I-21", look=spark_scripts.progress_of_group)
 def start_is_committed(patch: Patch) -> None:
-    """Tell the group where the batch began."""
+    """Commit the offsets where the batch began."""
 
     def ranges(self: Stream, start: Any, end: Any) -> list[OffsetRange]:
         began[id(self)] = start

@@ -58,7 +58,7 @@ def canonical_offsets(seed: int) -> Symptoms:
 
 
 def progress_of_group(seed: int) -> Symptoms:
-    """What a batch has read is what the group is told once the batch is done. I-21."""
+    """The offsets that a batch has read are committed when the batch is done. I-21."""
     draw = random.Random(seed)
     with _streaming(**{"commit.group.id": GROUP}) as scene:
         scene.produce(draw)

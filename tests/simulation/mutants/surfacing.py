@@ -1,4 +1,4 @@
-"""How a bug hands out what nobody may have any more: past every check that the client makes."""
+"""How a bug delivers records that may no longer be delivered: past every check of the client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.mutants.table import Patch
 
 
 class Late(dict[str, list[CompletedFetch]]):
-    """What each application's next poll will hand out, by host."""
+    """What each application's next poll will deliver, by host."""
 
     def extend(self, fetches: list[CompletedFetch]) -> None:
         """Of the application that runs now."""
@@ -34,7 +34,7 @@ def fetched(asked: Any, partition: Any, frame: ResponseMemory) -> CompletedFetch
 
 
 def surface(patch: Patch) -> Late:
-    """Let polls hand out first what is put into the result."""
+    """Let polls deliver first what is put into the result."""
     late = Late()
 
     async def collect(self: RecordCollector, max_records: int) -> Any:

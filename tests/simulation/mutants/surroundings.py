@@ -1,4 +1,4 @@
-"""Bugs of what a consumer tells about itself: secrets, errors, numbers, M-106 to M-109."""
+"""Bugs of what a consumer logs and reports: secrets, errors, metrics, M-106 to M-109."""
 
 from __future__ import annotations
 

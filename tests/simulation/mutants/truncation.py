@@ -1,4 +1,4 @@
-"""Bugs where logs are cut and topics made anew, M-50 and M-110 to M-113."""
+"""Bugs where logs are cut and topics recreated, M-50 and M-110 to M-113."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ignore_divergence(patch: Patch) -> None:
 
 @mutant("M-111", "I-13", "I-15", seed=156)
 def unknown_epoch_is_loss(patch: Patch) -> None:
-    """Give a position up whose epoch nobody knows, when another broker leads: its log may hold it all the same."""
+    """Give up a position with an unknown epoch when another broker leads: its log may hold it all the same."""
 
     def follow_leader(self: Positions, tp: TopicPartition, leader: Any, *args: Any, **options: Any) -> None:
         position = self.state(tp).position
@@ -60,7 +60,7 @@ def commit_for_any_topic(patch: Patch) -> None:
 
 @mutant("M-112", "I-13", look=cut_and_unchecked)
 def deliver_unchecked(patch: Patch) -> None:
-    """Hand out records while it is not known whether the position is still in the log."""
+    """Deliver records while it is not known whether the position is still in the log."""
 
     def is_fetchable(self: PartitionState) -> bool:
         stands = self.fetch_state in (FETCHING, AWAIT_VALIDATION)
@@ -77,7 +77,7 @@ def deliver_unchecked(patch: Patch) -> None:
 
 @mutant("M-50", "I-14", seed=86)
 def old_topic_comes_back(patch: Patch) -> None:
-    """Hand out a response of the topic that was deleted when the one of the same name is read already."""
+    """Deliver a response of the topic that was deleted when the one of the same name is read already."""
 
     def take_one(self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         fetch = before(self, node_id, asked, partition, frame)

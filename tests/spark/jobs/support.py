@@ -118,7 +118,7 @@ def fill(cluster: EmbeddedCluster, count: int, first: int = 0, topic: str = "ord
 
 
 def ends(wanted: list[Landed]) -> dict[TopicPartition, int]:
-    """Behind the last record of each partition."""
+    """After the last record of each partition."""
     last: dict[TopicPartition, int] = {}
     for row in wanted:
         tp = TopicPartition(row.topic, row.partition)
