@@ -18,9 +18,9 @@ from ssl import PROTOCOL_TLS_SERVER, SSLContext
 from typing import Final, TextIO
 
 from kclient.embedded.cluster import EmbeddedCluster
-from kclient.embedded.connection import MECHANISMS, PLAINTEXT, Listener
 from kclient.embedded.control.brokers import HIGHEST_PORT
 from kclient.embedded.control.topics import find_topic
+from kclient.embedded.listener import MECHANISMS, PLAINTEXT, Listener
 from kclient.embedded.observer import Observer
 from kclient.embedded.releases import KNOWN
 from kclient.errors import ArgumentError, InternalError, KclientError

@@ -1,20 +1,12 @@
-"""Authentication and authorization: users, the broker's side of SASL on one connection, and ACLs.
-
-    SaslHandshake ─▶ SaslAuthenticate … ─▶ authenticated ─▶ (session near its end) SaslHandshake ─▶ …
-
-An authenticated connection may authenticate again for the same user with the same mechanism, if sessions expire at all,
-and not twice within a second (KIP-368). A failure closes the connection after its response.
-"""
+"""Users and their SASL exchanges, and ACLs. `sasl.py` lets a connection authenticate."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kclient.embedded.api_error import ApiError
 from kclient.embedded.releases import Release
-from kclient.errors import ArgumentError, ProtocolDecodeError
-from kclient.protocol.errors import ILLEGAL_SASL_STATE
+from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
 from kclient.security import (
     SCRAM_DIGESTS,
@@ -26,11 +18,6 @@ from kclient.security import (
     plain_user,
     scram_credential,
 )
-
-if TYPE_CHECKING:
-    from kclient.embedded.connection import ServerConnection
-    from kclient.embedded.request_context import RequestContext
-
 
 OPERATIONS = frozenset(
     {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
@@ -106,16 +93,9 @@ NOT_ASKED: Final = -(2**31)
 CLUSTER: Final = "Cluster:kafka-cluster"
 
 
-def authorized_operations(context: RequestContext, operations: tuple[str, ...], resource: str) -> int:
-    """Return the bit set of allowed operations on, say, "Topic:orders"."""
-    return sum(1 << CODES[operation] for operation in operations if context.allowed(operation, resource))
-
-
-def group_operations(context: RequestContext, group_id: str) -> int:
-    """Return the same for a group; newer releases also have configs of groups."""
-    newer = context.state.release >= GROUP_CONFIGS_SINCE
-    operations = (*OF_GROUP, *OF_GROUP_CONFIG) if newer else OF_GROUP
-    return authorized_operations(context, operations, f"Group:{group_id}")
+def group_operations(release: Release) -> tuple[str, ...]:
+    """Return the operations on groups; newer releases also have configs of groups."""
+    return (*OF_GROUP, *OF_GROUP_CONFIG) if release >= GROUP_CONFIGS_SINCE else OF_GROUP
 
 
 SALT_BYTES: Final = 20
@@ -153,36 +133,25 @@ class Users:
         return self._credentials.get((mechanism, name))
 
 
-NONCE_BYTES: Final = 18
-LEAST_SECONDS: Final = 1.0  # between two renewals of one session
-
-
 class AuthenticationFailedError(Exception):
     """Authentication failed; the text is the error message of Kafka."""
 
 
 class Authentication:
-    """One SASL exchange on a connection."""
+    """One SASL exchange: tokens of the client in, responses out, and at the end the name of the user."""
 
-    def __init__(self, connection: ServerConnection, mechanism: str) -> None:
+    def __init__(self, users: Users, mechanism: str, nonce: str) -> None:
         self.mechanism = mechanism
-        self.done = False
-        self._connection = connection
-        self._users = connection.broker.state.users
-        nonce = connection.broker.state.runtime.random_bytes(NONCE_BYTES).hex()
+        self.username: str | None = None  # set by the last token
+        self._users = users
         self._scram: ScramServer | None = None
         if mechanism in SCRAM_DIGESTS:
-            self._scram = ScramServer(mechanism, lambda name: self._users.credential(mechanism, name), nonce)
+            self._scram = ScramServer(mechanism, lambda name: users.credential(mechanism, name), nonce)
 
     def step(self, token: bytes) -> bytes:
-        """Return the response to a token; after the last one the connection is authenticated.
-
-        Raise AuthenticationFailedError, or ProtocolDecodeError if the connection closes without a response.
-        """
-        if self._connection.authenticated and self._connection.mechanism != self.mechanism:
-            raise ProtocolDecodeError("a session is renewed by the mechanism that it began with")
+        """Return the response to a token. Raise AuthenticationFailedError."""
         if self._scram is None:
-            self._succeed(self._plain(token))
+            self.username = self._plain(token)
             return b""
         try:
             response = self._scram.step(token)
@@ -192,7 +161,7 @@ class Authentication:
                 f"{self.mechanism}"
             ) from None
         if self._scram.done:
-            self._succeed(self._scram.username)
+            self.username = self._scram.username
         return response
 
     def _plain(self, token: bytes) -> str:
@@ -203,64 +172,3 @@ class Authentication:
         if not self._users.admits(user):
             raise AuthenticationFailedError("Authentication failed: Invalid username or password")
         return user.username
-
-    def _succeed(self, name: str) -> None:
-        connection = self._connection
-        principal = f"User:{name}"
-        if connection.authenticated and connection.principal != principal:
-            raise AuthenticationFailedError(
-                "Cannot change principals during re-authentication from "
-                f"{connection.principal.replace(':', '.')}: {principal.replace(':', '.')}"
-            )
-        state = connection.broker.state
-        lifetime_ms = state.settings.connections_max_reauth_ms
-        connection.principal, connection.mechanism = principal, self.mechanism
-        connection.authenticated = self.done = True
-        connection.session_ends = state.clock.now() + lifetime_ms / 1000 if lifetime_ms > 0 else None
-
-
-def may_begin(connection: ServerConnection) -> bool:
-    """Whether a handshake is allowed: on a new connection, or to re-authenticate (KIP-368)."""
-    if not connection.listener.mechanisms:
-        return False
-    if not connection.authenticated:
-        return True
-    renewed_at, now = connection.renewed_at, connection.broker.state.clock.now()
-    long_ago = renewed_at is None or now - renewed_at >= LEAST_SECONDS
-    return connection.session_ends is not None and long_ago
-
-
-def require_turn(context: RequestContext) -> None:
-    """Raise ApiError during a SASL exchange for any request but its tokens."""
-    connection = context.connection
-    if connection.sasl is not None and context.api != "SaslAuthenticate":
-        connection.last_response = True
-        raise ApiError(ILLEGAL_SASL_STATE)
-
-
-def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
-    """Begin a SASL exchange; `raw` tokens have no Kafka headers."""
-    if connection.authenticated:
-        connection.renewed_at = connection.broker.state.clock.now()
-    authentication = connection.sasl = Authentication(connection, mechanism)
-
-    async def token(frame: memoryview) -> bytes:
-        try:
-            response = authentication.step(bytes(frame))
-        except AuthenticationFailedError as exc:
-            raise ProtocolDecodeError(
-                f"not authenticated: {exc}"
-            ) from None  # old clients get no error response
-        if authentication.done:
-            end(connection)
-        return response
-
-    if raw:
-        connection.raw, connection.smallest = token, 0
-
-
-def end(connection: ServerConnection) -> None:
-    """End the SASL exchange."""
-    from kclient.network.transport import SMALLEST_FRAME
-
-    connection.sasl, connection.raw, connection.smallest = None, None, SMALLEST_FRAME

@@ -7,19 +7,17 @@ stay) and started again on the same port.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
-from kclient.change_signal import ChangeSignal
-from kclient.embedded import apis, auth
+from kclient.embedded import apis, sasl
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.clock import Timer
-from kclient.embedded.connection import Listener, ServerConnection
+from kclient.embedded.connection import ServerConnection
 from kclient.embedded.faults import Rule
+from kclient.embedded.listener import Listener
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition
+from kclient.embedded.state import BrokerState, ClusterState
 from kclient.errors import ProtocolDecodeError
 from kclient.generated.response_header import ResponseHeader
 from kclient.log import get_logger
@@ -27,64 +25,20 @@ from kclient.protocol.headers import request_header_version, response_header_ver
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, request_name, write_message
 
-if TYPE_CHECKING:
-    from kclient.embedded.groups.coordinator import GroupCoordinator
-    from kclient.embedded.state import ClusterState
-    from kclient.embedded.transactions.coordinator import TransactionCoordinator
-
-Local = TypeVar("Local")
-
 logger = get_logger("kclient.embedded")
 
 ANSWERS_BEFORE_THROTTLING: Final = Release.parse("2.0")  # older brokers delay the response itself
 
 
-class EmbeddedBroker:
-    """See the module. `running`: the process is there; `up`: the rest of the cluster counts on it."""
+class EmbeddedBroker(BrokerState):
+    """The server of a broker: its ports, its connections, and the requests that come in on them."""
 
     def __init__(
         self, state: ClusterState, node_id: int, listeners: list[Listener], rack: str | None
     ) -> None:
-        self.state = state
-        self.node_id = node_id
-        self.listeners = listeners
-        self.rack = rack
-        self.running = False
-        self.up = False
-        self.paused = False
-        self.expiry: Timer | None = None  # when the other brokers notice that it is gone
-        self.lost: list[Partition] = []  # the partitions that it led then
-        self.resumed = ChangeSignal()
+        super().__init__(state, node_id, listeners, rack)
         self.starting = asyncio.Lock()  # one start at a time
         self.connections: list[ServerConnection] = []
-        self.memory: dict[type, object] = {}  # `broker_local` objects, lost when the process ends
-        self._timers: list[Timer] = []
-        self._missed: list[Timer] = []
-
-    @property
-    def groups(self) -> GroupCoordinator:
-        """The groups that this broker coordinates."""
-        from kclient.embedded.groups.coordinator import GroupCoordinator
-
-        return self.broker_local(GroupCoordinator, lambda: GroupCoordinator(self))
-
-    @property
-    def transactions(self) -> TransactionCoordinator:
-        """The transactional ids that this broker coordinates."""
-        from kclient.embedded.transactions.coordinator import TransactionCoordinator
-
-        return self.broker_local(TransactionCoordinator, lambda: TransactionCoordinator(self))
-
-    def broker_local(self, kind: type[Local], make: Callable[[], Local]) -> Local:
-        """Return the object of this type that is local to the running broker; `make` creates it on first use."""
-        found = self.memory.get(kind)
-        if not isinstance(found, kind):
-            found = self.memory[kind] = make()
-        return found
-
-    def listener(self, name: str) -> Listener | None:
-        """Return the listener of this name, or None."""
-        return next((listener for listener in self.listeners if listener.name == name), None)
 
     # --- life
 
@@ -102,64 +56,20 @@ class EmbeddedBroker:
         self.running = self.up = True
 
     async def _listen(self, listener: Listener) -> None:
-        listener.server = await self.state.serve(partial(ServerConnection, self, listener), listener)
+        connection = partial(ServerConnection, self, listener, self.connections, self.serve)
+        listener.server = await self.state.serve(connection, listener)
         if listener.port == 0:
             listener.port = listener.server.sockets[0].getsockname()[1]
 
     def stop(self, *, gently: bool = False) -> None:
         """Close the listeners, reset (or gently: close) every connection, drop all local state."""
-        self.running = self.paused = False
+        self.forget()
         for listener in self.listeners:
             if listener.server is not None:
                 listener.server.close()
         for connection in list(self.connections):
             connection.kill(gently=gently)
-        for timer in self._timers:
-            timer.cancel()
         self.connections.clear()
-        self.memory.clear()
-        self._timers.clear()
-        self._missed.clear()
-
-    def pause(self) -> None:
-        """Stop handling requests and timers, as a stopped process does."""
-        self.paused = True
-
-    def resume(self) -> None:
-        """Continue, first with the timers that were due meanwhile."""
-        self.paused = False
-        missed, self._missed = self._missed, []
-        for timer in missed:
-            if timer.callback is not None:  # not cancelled since it was due
-                timer.callback()
-        self.resumed.notify()
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Set a timer of this broker: dropped when the broker is killed, delayed while it is paused."""
-        self._timers = [timer for timer in self._timers if timer.callback is not None]
-        timer = self.state.clock.call_later(seconds, lambda: self._ring(timer, callback))
-        self._timers.append(timer)
-        return timer
-
-    def _ring(self, timer: Timer, callback: Callable[[], None]) -> None:
-        if self.paused:
-            self._missed.append(timer)
-            return
-        timer.cancel()
-        try:
-            callback()
-        except Exception as exc:
-            self.state.bugs.append(exc)  # raised when the cluster ends, as errors of requests are
-            raise
-
-    def leader_changed(self, partition: Partition) -> None:
-        """Load or unload a coordinator's partition that this broker begins or ceases to lead."""
-        if not self.running:
-            return
-        if partition.topic.name == OFFSETS_TOPIC:
-            self.groups.leader_changed(partition)
-        elif partition.topic.name == TRANSACTIONS_TOPIC:
-            self.transactions.leader_changed(partition)
 
     # --- requests
 
@@ -209,14 +119,18 @@ class EmbeddedBroker:
         header, at = read_message("RequestHeader", request_header_version(key, version), frame)
         message, _ = read_message(request_name(key), version, frame, at)
         return RequestContext(
-            self,
-            connection,
-            request_name(key).removesuffix("Request"),
-            version,
-            message,
-            getattr(header, "client_id", None) or "",
-            correlation_id,
-            self.state.clock.now(),
+            node_id=self.node_id,
+            connection_number=connection.number,
+            api=request_name(key).removesuffix("Request"),
+            version=version,
+            message=message,
+            client_id=getattr(header, "client_id", None) or "",
+            client_host=f"/{connection.client_address}",
+            principal=connection.principal,
+            correlation_id=correlation_id,
+            received_at=self.state.clock.now(),
+            broker=self,
+            connection=connection,
         )
 
     async def _answer(self, context: RequestContext, rules: list[Rule]) -> Message | None:
@@ -233,7 +147,7 @@ class EmbeddedBroker:
             refused = next((rule.error for rule in rules if rule.error is not None), None)
             if refused is not None:
                 raise ApiError(refused)
-            auth.require_turn(context)
+            sasl.require_turn(context.connection, context.api)
             response = await module.handle(context, context.message)
         except ApiError as exc:
             response = module.error_response(context, context.message, exc)

@@ -21,7 +21,6 @@ from typing import Any, Self
 from kclient.embedded import log_cleaner
 from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.clock import Clock, ClusterClock
-from kclient.embedded.connection import PLAINTEXT, Listener, Serve, serve
 from kclient.embedded.control import topics as topic_controls
 from kclient.embedded.control.brokers import BrokerControls
 from kclient.embedded.control.faults import FaultControls
@@ -29,6 +28,7 @@ from kclient.embedded.control.groups import GroupControls
 from kclient.embedded.control.leaders import LeaderControls
 from kclient.embedded.control.security import SecurityControls
 from kclient.embedded.control.topics import TopicControls
+from kclient.embedded.listener import PLAINTEXT, Listener, Serve, serve
 from kclient.embedded.loop_thread import ClusterLoop, control
 from kclient.embedded.observer import LoggedRequest, Observer, RequestLog
 from kclient.embedded.releases import Release
@@ -80,11 +80,13 @@ class EmbeddedCluster(
             clock=Clock(runtime),
             serve=serve,
         )
+        self._brokers = {}
         for number in range(brokers):
             host, port = addresses[number] if addresses else ("127.0.0.1", 0)
             rack = racks[number] if racks else None
             doors = [Listener(PLAINTEXT, host, port), *(one.of_broker(number) for one in listeners)]
-            self.state.brokers[number + 1] = EmbeddedBroker(self.state, number + 1, doors, rack)
+            self._brokers[number + 1] = EmbeddedBroker(self.state, number + 1, doors, rack)
+        self.state.brokers.update(self._brokers)
         for name, password in (users or {}).items():
             self.state.users.add(name, password, runtime)
         self.clock = ClusterClock(self, self.state.clock)
@@ -165,14 +167,14 @@ class EmbeddedCluster(
         return self._cluster_loop
 
     async def _start(self) -> None:
-        for broker in self.state.brokers.values():
+        for broker in self._brokers.values():
             await broker.start()
         log_cleaner.watch(self.state)
         for name, partitions in self._topics.items():
             topic_controls.create(self.state, name, partitions)
 
     def _stop(self) -> None:
-        for broker in self.state.brokers.values():
+        for broker in self._brokers.values():
             broker.stop()
         self.state.clock.stop()
 

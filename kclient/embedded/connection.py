@@ -1,4 +1,4 @@
-"""The broker's end of a connection: requests in, responses out, one at a time and in order; and the listeners.
+"""The broker's end of a connection: requests in, responses out, one at a time and in order.
 
 While one request is handled the next ones wait, as with a real broker: a parked JoinGroup delays every later request of
 its connection. The handler continues when the client disconnects, because what it started (a member that joins) stays
@@ -11,74 +11,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final
-
-import attrs
+from typing import Any, Final
 
 from kclient.change_signal import ChangeSignal
-from kclient.errors import ArgumentError, ProtocolDecodeError
+from kclient.embedded.auth import Authentication
+from kclient.embedded.clock import Timer
+from kclient.embedded.listener import Listener
+from kclient.embedded.state import BrokerState
+from kclient.errors import ProtocolDecodeError
 from kclient.log import get_logger
 from kclient.network.transport import FrameProtocol
-from kclient.security import SCRAM_DIGESTS
-
-if TYPE_CHECKING:
-    from kclient.embedded.auth import Authentication
-    from kclient.embedded.broker import EmbeddedBroker
-    from kclient.embedded.clock import Timer
-
-
-PLAINTEXT: Final = "PLAINTEXT"
-MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS)
-
-
-@attrs.define(eq=False)
-class Listener:
-    """A named address of one broker. Port 0 becomes the one that the system chose, for all later starts.
-
-    `advertised` is the address in Metadata if it differs; `mechanisms` are the SASL mechanisms, none for no SASL.
-    """
-
-    name: str
-    host: str = "127.0.0.1"
-    port: int = 0
-    ssl: SSLContext | None = None
-    mechanisms: tuple[str, ...] = attrs.field(default=())
-    advertised: tuple[str, int] | None = None
-    server: asyncio.Server | None = None
-
-    @mechanisms.validator
-    def _known(self, attribute: object, mechanisms: tuple[str, ...]) -> None:
-        for mechanism in mechanisms:
-            if mechanism not in MECHANISMS:
-                raise ArgumentError(
-                    f"The embedded cluster does not speak {mechanism!r}; it speaks {', '.join(MECHANISMS)}."
-                )
-
-    def of_broker(self, number: int) -> Listener:
-        """Return the listener of one broker (the first is 0): a fixed port counts up from broker to broker."""
-        return attrs.evolve(self, port=self.port + number if self.port else 0, server=None)
-
-    @property
-    def server_address(self) -> str:
-        """`host:port` as bootstrap_servers takes it, with brackets around an IPv6 address."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and port in Metadata."""
-        return self.advertised or (self.host, self.port)
-
-
-Factory = Callable[[], asyncio.BaseProtocol]
-Serve = Callable[[Factory, Listener], Awaitable[asyncio.Server]]
-
-
-async def serve(factory: Factory, listener: Listener) -> asyncio.Server:
-    """Listen at the listener's address, on the running loop. Raise OSError."""
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
-
 
 logger = get_logger("kclient.embedded")
 
@@ -93,11 +35,22 @@ SHORT: Final = {
 
 
 class ServerConnection(FrameProtocol):
-    """One client at one listener of one broker. `raw` takes frames without a request header (SASL of old clients)."""
+    """One client at one listener of one broker. `raw` takes frames without a request header (SASL of old clients).
 
-    def __init__(self, broker: EmbeddedBroker, listener: Listener) -> None:
+    `handle` is awaited with each request; `connections` are those of the broker, this one included while it is served.
+    """
+
+    def __init__(
+        self,
+        broker: BrokerState,
+        listener: Listener,
+        connections: list[ServerConnection],
+        handle: Callable[[ServerConnection, memoryview], Awaitable[None]],
+    ) -> None:
         super().__init__(broker.state.settings.socket_request_max_bytes, self._on_request, self._on_gone)
         self.broker = broker
+        self._connections = connections
+        self._handle_request = handle
         self.listener = listener
         self.number = broker.state.next_connection()
         self.principal = ANONYMOUS
@@ -125,7 +78,7 @@ class ServerConnection(FrameProtocol):
         self.client_address = str(peer[0]) if peer else ""
         if shown := transport.get_extra_info("peercert"):
             self.principal = f"User:{_distinguished_name(shown)}"
-        self.broker.connections.append(self)
+        self._connections.append(self)
         self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"serve {peer}")
         self._task.add_done_callback(self._served)
         self._active_at = self.broker.state.clock.now()
@@ -202,8 +155,8 @@ class ServerConnection(FrameProtocol):
 
         Until here the broker keeps a connection that its client has left, so that killing it ends the handler too.
         """
-        if self in self.broker.connections:
-            self.broker.connections.remove(self)
+        if self in self._connections:
+            self._connections.remove(self)
         if not task.cancelled() and (bug := task.exception()) is not None:
             logger.error(
                 "broker %d failed to answer %s", self.broker.node_id, self.client_address, exc_info=bug
@@ -218,7 +171,7 @@ class ServerConnection(FrameProtocol):
             if self.raw is not None:
                 self.send([await self.raw(frame)])
             else:
-                await self.broker.serve(self, frame)
+                await self._handle_request(self, frame)
         except ProtocolDecodeError as exc:
             logger.info("broker %d: %s: closed: %s", self.broker.node_id, self.client_address, exc)
             self.abort()

@@ -1,7 +1,7 @@
 """The controller: topics are validated, created and deleted; leaders are elected when brokers fail and return.
 
-Plain functions on the state. Coordinators are notified of a new leader of their topics by `Broker.leader_changed`. The
-`check_…` functions raise with the error code and message for the client.
+Plain functions on the state, which also notify the coordinators of new leaders of their topics. The `check_…` functions
+raise with the error code and message for the client.
 """
 
 from __future__ import annotations
@@ -11,16 +11,10 @@ from typing import Final
 
 from kclient.embedded import topic_config
 from kclient.embedded.api_error import ApiError
+from kclient.embedded.partition import NO_LEADER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import (
-    NO_LEADER,
-    OFFSETS_TOPIC,
-    TRANSACTIONS_TOPIC,
-    ClusterState,
-    Partition,
-    Topic,
-)
+from kclient.embedded.state import BrokerState, ClusterState
 from kclient.log import get_logger
 from kclient.network.metadata import is_legal_topic
 from kclient.protocol.errors import (
@@ -198,17 +192,33 @@ def _spread(state: ClusterState, number: int, replication: int) -> list[int]:
 
 def delete_topic(state: ClusterState, topic: Topic) -> None:
     """Delete a topic with its records, and wake fetches that wait on its partitions."""
+    from kclient.embedded.groups.loading import groups_of
+
     del state.topics[topic.name]
     for partition in topic.partitions:
         before, partition.leader = partition.leader, NO_LEADER
         partition.changed.notify()
         if before != NO_LEADER:
-            state.brokers[before].leader_changed(partition)
+            _leader_changed(state.brokers[before], partition)
     for broker in state.brokers.values():
         if broker.running:
-            broker.groups.topic_deleted(topic.name)
+            groups_of(broker).topic_deleted(topic.name)
     for observer in state.observers:
         observer.topic_deleted(topic.name, topic.topic_id)
+
+
+def _leader_changed(broker: BrokerState, partition: Partition) -> None:
+    """Load or unload a coordinator's partition that a broker begins or ceases to lead."""
+    if not broker.running:
+        return
+    if partition.topic.name == OFFSETS_TOPIC:
+        from kclient.embedded.groups.loading import groups_of
+
+        groups_of(broker).leader_changed(partition)
+    elif partition.topic.name == TRANSACTIONS_TOPIC:
+        from kclient.embedded.transactions.coordinator import transactions_of
+
+        transactions_of(broker).leader_changed(partition)
 
 
 def elect(state: ClusterState, partition: Partition) -> None:
@@ -233,7 +243,7 @@ def set_leader(state: ClusterState, partition: Partition, node: int) -> None:
         observer.leader_changed(partition)
     for broker in state.brokers.values():
         if broker.node_id in (before, node):
-            broker.leader_changed(partition)
+            _leader_changed(broker, partition)
 
 
 def unclean(state: ClusterState, topic: Topic) -> bool:

@@ -7,14 +7,12 @@ removed. All rules that match a request apply, in the order in which they were a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.protocol.message import Message
-
-if TYPE_CHECKING:
-    from kclient.embedded.request_context import RequestContext
 
 Edit = Callable[[Any, Any], Message]  # request, response → the response to send
 
@@ -36,13 +34,13 @@ class Rule:
     throttle_ms: int = 0  # throttle time of the response; the connection is not read meanwhile
     edit: Edit | None = None
 
-    def fits(self, context: RequestContext) -> bool:
+    def fits(self, request: ReceivedRequest) -> bool:
         """Whether the rule matches this request."""
         return (
-            self.api in (context.api, "*")
-            and self.broker in (None, context.broker.node_id)
-            and self.client_id in (None, context.client_id)
-            and (self.only_if is None or self.only_if(context.message))
+            self.api in (request.api, "*")
+            and self.broker in (None, request.node_id)
+            and self.client_id in (None, request.client_id)
+            and (self.only_if is None or self.only_if(request.message))
         )
 
 
@@ -66,11 +64,11 @@ class Faults:
         """Remove all rules."""
         self._rules.clear()
 
-    def take(self, context: RequestContext) -> list[Rule]:
+    def take(self, request: ReceivedRequest) -> list[Rule]:
         """Return the rules that match this request; remove those that are used up."""
         if not self._rules:
             return []
-        fired = [rule for rule in self._rules if rule.fits(context)]
+        fired = [rule for rule in self._rules if rule.fits(request)]
         for rule in fired:
             if rule.times is not None:
                 rule.times -= 1

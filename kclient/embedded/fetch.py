@@ -21,9 +21,9 @@ from kclient.embedded.api_error import ApiError
 from kclient.embedded.fetch_sessions import CachedPartition
 from kclient.embedded.log import StoredBatch
 from kclient.embedded.old_formats import converted, newest_magic
+from kclient.embedded.partition import Partition
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext, check_partition
-from kclient.embedded.state import Partition
 from kclient.generated.fetch_response import (
     AbortedTransaction,
     EpochEndOffset,

@@ -16,8 +16,9 @@ import attrs
 from kclient.embedded import topic_config
 from kclient.embedded.log import StoredBatch, records_of
 from kclient.embedded.old_formats import log_append_time_of, message_set
+from kclient.embedded.partition import Partition
 from kclient.embedded.releases import Release
-from kclient.embedded.state import ClusterState, Partition
+from kclient.embedded.state import ClusterState
 from kclient.records.aborted import AbortedTransactions
 from kclient.records.batch import Batch
 from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES

@@ -6,26 +6,24 @@ state has changed; it must not change anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
+from kclient.embedded.partition import Partition
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.protocol.message import Message
+from kclient.records.batch import Batch
 from kclient.types import OffsetAndMetadata, TopicPartition
-
-if TYPE_CHECKING:
-    from kclient.embedded.request_context import RequestContext
-    from kclient.embedded.state import Partition
-    from kclient.records.batch import Batch
 
 
 class Observer:
     """Override the methods of the events that you need."""
 
-    def requested(self, context: RequestContext) -> None:
+    def requested(self, request: ReceivedRequest) -> None:
         """A request came in whole."""
 
-    def answered(self, context: RequestContext, response: Message | None) -> None:
+    def answered(self, request: ReceivedRequest, response: Message | None) -> None:
         """It was handled; None where no response is sent."""
 
     def appended(self, partition: Partition, batch: Batch) -> None:
@@ -102,7 +100,7 @@ class RequestLog(Observer):
     """The log of one cluster, oldest first."""
 
     def __init__(self) -> None:
-        self._kept: dict[RequestContext, LoggedRequest] = {}
+        self._kept: dict[ReceivedRequest, LoggedRequest] = {}
         self._bytes = 0
 
     def entries(self) -> list[LoggedRequest]:
@@ -114,23 +112,22 @@ class RequestLog(Observer):
         self._kept.clear()
         self._bytes = 0
 
-    def requested(self, context: RequestContext) -> None:
-        node, connection = context.broker.node_id, context.connection.number
+    def requested(self, request: ReceivedRequest) -> None:
         entry = LoggedRequest(
-            context.api,
-            context.version,
-            context.client_id,
-            node,
-            connection,
-            context.message,
-            context.received_at,
+            request.api,
+            request.version,
+            request.client_id,
+            request.node_id,
+            request.connection_number,
+            request.message,
+            request.received_at,
         )
-        self._kept[context] = entry
+        self._kept[request] = entry
         self._bytes += _weight(entry.request)
         self._bound()
 
-    def answered(self, context: RequestContext, response: Message | None) -> None:
-        entry = self._kept.get(context)
+    def answered(self, request: ReceivedRequest, response: Message | None) -> None:
+        entry = self._kept.get(request)
         if entry is not None:
             entry.response = response
             self._bytes += _weight(response)

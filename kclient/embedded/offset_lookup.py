@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.log import Log, StoredBatch, columns_of
-from kclient.embedded.state import Partition
+from kclient.embedded.partition import Partition
 from kclient.protocol.errors import OFFSET_NOT_AVAILABLE
 
 LATEST: Final = -1

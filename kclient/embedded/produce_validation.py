@@ -21,9 +21,10 @@ from kclient.embedded import topic_config
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.log import StoredBatch, columns_of, placed, records_of
 from kclient.embedded.old_formats import stored_set
+from kclient.embedded.partition import Partition
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import stamped, with_max_timestamp
-from kclient.embedded.state import ClusterState, Partition
+from kclient.embedded.state import ClusterState
 from kclient.errors import BatchTooLargeError, CorruptBatchError, UnsupportedFormatError
 from kclient.protocol.errors import (
     CORRUPT_MESSAGE,

@@ -14,8 +14,8 @@ import attrs
 from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import topic_config
 from kclient.embedded.log import StoredBatch
-from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import ClusterState, Partition
+from kclient.embedded.partition import Partition
+from kclient.embedded.state import BrokerState, ClusterState
 from kclient.errors import InternalError
 from kclient.generated.produce_response import PartitionProduceResponse
 from kclient.protocol.errors import (
@@ -104,9 +104,7 @@ def enough_replicas(state: ClusterState, partition: Partition) -> bool:
     return len(partition.isr) >= wanted
 
 
-async def replicated(
-    context: RequestContext, timeout_ms: int, written: Sequence[ProducePartitionStatus]
-) -> None:
+async def replicated(broker: BrokerState, timeout_ms: int, written: Sequence[ProducePartitionStatus]) -> None:
     """Wait until all of it is on all in-sync replicas; what is not in time, or never will be, gets an error."""
     expired = ChangeSignal()
     timer = None
@@ -114,13 +112,13 @@ async def replicated(
         if expired.count:
             break
         if timer is None:
-            timer = context.broker.call_later(timeout_ms / 1000, expired.notify)
+            timer = broker.call_later(timeout_ms / 1000, expired.notify)
         seen = [(one.partition.changed, one.partition.changed.count) for one in waiting]
         await wait_any(*seen, (expired, 0))
     if timer is not None:
         timer.cancel()
     for one in written:
-        code = _outcome(context.state, one)
+        code = _outcome(broker.state, one)
         if code != NONE:
             one.row.error_code, one.row.base_offset = code, -1
 

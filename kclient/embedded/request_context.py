@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
+from kclient.embedded.auth import CODES
+from kclient.embedded.connection import ServerConnection
+from kclient.embedded.partition import Partition
+from kclient.embedded.received_request import ReceivedRequest
+from kclient.embedded.state import BrokerState, ClusterState
 from kclient.generated import fetch_response, produce_response
 from kclient.protocol.errors import (
     FENCED_LEADER_EPOCH,
@@ -15,26 +20,18 @@ from kclient.protocol.errors import (
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
 )
-from kclient.protocol.message import Message
 
 if TYPE_CHECKING:
-    from kclient.embedded.broker import EmbeddedBroker
-    from kclient.embedded.connection import ServerConnection
-    from kclient.embedded.state import ClusterState, Partition
+    from kclient.embedded.groups.coordinator import GroupCoordinator
+    from kclient.embedded.transactions.coordinator import TransactionCoordinator
 
 
 @attrs.define(eq=False)
-class RequestContext:
-    """A decoded request. `api` is the request's name without "Request"."""
+class RequestContext(ReceivedRequest):
+    """A request with the broker that handles it and the connection that it came on."""
 
-    broker: EmbeddedBroker
+    broker: BrokerState
     connection: ServerConnection
-    api: str
-    version: int
-    message: Message
-    client_id: str
-    correlation_id: int
-    received_at: float  # in the cluster's time
 
     @property
     def state(self) -> ClusterState:
@@ -42,21 +39,25 @@ class RequestContext:
         return self.broker.state
 
     @property
-    def principal(self) -> str:
-        """The client's principal: "User:name", or "User:ANONYMOUS" without authentication."""
-        return self.connection.principal
+    def groups(self) -> GroupCoordinator:
+        """The groups that the broker coordinates."""
+        from kclient.embedded.groups.loading import groups_of
+
+        return groups_of(self.broker)
 
     @property
-    def client_host(self) -> str:
-        """The address of the client as a broker writes it, with a leading slash."""
-        return f"/{self.connection.client_address}"
+    def transactions(self) -> TransactionCoordinator:
+        """The transactional ids that the broker coordinates."""
+        from kclient.embedded.transactions.coordinator import transactions_of
 
-    def address_of(self, broker: EmbeddedBroker) -> tuple[str, int] | None:
+        return transactions_of(self.broker)
+
+    def address_of(self, broker: BrokerState) -> tuple[str, int] | None:
         """Return a broker's address at the client's listener; None without one."""
         listener = broker.listener(self.connection.listener.name)
         return None if listener is None else listener.address
 
-    def brokers(self) -> list[tuple[EmbeddedBroker, str, int]]:
+    def brokers(self) -> list[tuple[BrokerState, str, int]]:
         """Return the brokers that are up and reachable at the client's listener, with host and port."""
         found = [(broker, self.address_of(broker)) for broker in self.state.alive()]
         return [(broker, *address) for broker, address in found if address is not None]
@@ -64,6 +65,10 @@ class RequestContext:
     def allowed(self, operation: str, resource: str) -> bool:
         """Whether the principal is authorized for, say, ("READ", "Group:billing")."""
         return self.state.acl.allows(self.principal, operation, resource)
+
+    def authorized_operations(self, operations: Iterable[str], resource: str) -> int:
+        """Return the bit set of those operations that are allowed on, say, "Topic:orders"."""
+        return sum(1 << CODES[operation] for operation in operations if self.allowed(operation, resource))
 
 
 def check_replica(context: RequestContext, partition: Partition) -> int:

@@ -1,113 +1,28 @@
 """The state of the cluster: plain objects that every broker reads and changes, apart from the APIs.
 
-The brokers of a real cluster agree on this state through their controller; here they share it. All replicas of a
-partition share one log; a follower that lags has a log end below the log's. That is enough to show all that a client
-can see of replication: a high watermark below the log end, a follower that serves less, and the records that are lost
-when such a follower becomes leader.
+The brokers of a real cluster agree on this state through their controller; here they share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TypeVar
 
 import attrs
 
 from kclient.change_signal import ChangeSignal
 from kclient.embedded.auth import Acl, Users
-from kclient.embedded.clock import Clock
-from kclient.embedded.connection import Serve, serve
+from kclient.embedded.clock import Clock, Timer
 from kclient.embedded.faults import Faults
-from kclient.embedded.log import Log
+from kclient.embedded.listener import Listener, Serve, serve
 from kclient.embedded.observer import Observer
+from kclient.embedded.partition import Partition, Topic
 from kclient.embedded.releases import Release
 from kclient.embedded.settings import Settings
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
-if TYPE_CHECKING:
-    from kclient.embedded.broker import EmbeddedBroker
-
-
-NO_LEADER = -1
-
-
-@attrs.define(eq=False)
-class Partition:
-    """One partition. `ends` holds the log end of each replica that lags; all others are in step with the leader."""
-
-    topic: Topic
-    number: int
-    replicas: list[int]
-    leader: int = NO_LEADER
-    leader_epoch: int = -1
-    isr: list[int] = attrs.field(factory=list)
-    log: Log = attrs.field(factory=Log)
-    ends: dict[int, int] = attrs.field(factory=dict)
-    offline: list[int] = attrs.field(factory=list)  # replicas whose disk failed
-    read_from: int | None = None  # the follower to which consumers are sent, whatever their rack
-    changed: ChangeSignal = attrs.field(factory=ChangeSignal)  # appended, replicated, led by another, gone
-
-    @property
-    def tp(self) -> TopicPartition:
-        """Topic and number."""
-        return TopicPartition(self.topic.name, self.number)
-
-    @property
-    def high_watermark(self) -> int:
-        """Every record below it is on all in-sync replicas."""
-        return min([self.end_of(node) for node in self.isr], default=self.log.end)
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Every transaction that begins below it is over, on all in-sync replicas."""
-        high_watermark = self.high_watermark
-        unstable = self.log.producers.first_unstable(high_watermark)
-        return high_watermark if unstable is None else max(self.log.start, min(unstable, high_watermark))
-
-    def high_watermark_of(self, node: int) -> int:
-        """The same as a replica knows it: a follower cannot serve what it does not have."""
-        return min(self.high_watermark, self.end_of(node))
-
-    def end_of(self, node: int) -> int:
-        """The log end of a replica."""
-        return min(self.ends.get(node, self.log.end), self.log.end)
-
-    def lead(self, node: int) -> None:
-        """Make a replica (or NO_LEADER) the leader, in a new epoch; what only the old leader had is cut off."""
-        if node != NO_LEADER:
-            self.log.truncate(self.end_of(node))
-            self.ends.pop(node, None)
-        self.leader = node
-        self.leader_epoch += 1
-        if node != NO_LEADER:
-            self.log.epochs.begin(self.leader_epoch, self.log.end)
-        self.changed.notify()
-
-
-@attrs.define(eq=False)
-class Topic:
-    """A topic with its partitions by number, and the settings that differ from the defaults."""
-
-    name: str
-    topic_id: bytes
-    partitions: list[Partition] = attrs.field(factory=list)
-    config: Mapping[str, str] = attrs.field(factory=dict)
-    internal: bool = False
-
-    @property
-    def log_append_time(self) -> bool:
-        """Whether the broker sets the time of records, not the producer."""
-        return self.config.get("message.timestamp.type") == "LogAppendTime"
-
-    @property
-    def compacted(self) -> bool:
-        """Whether a newer record of a key replaces the older ones."""
-        return "compact" in self.config.get("cleanup.policy", "delete")
-
-
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
+Local = TypeVar("Local")
 
 
 @attrs.define(eq=False)
@@ -123,7 +38,7 @@ class ClusterState:
     acl: Acl = attrs.field(factory=Acl)
     users: Users = attrs.field(factory=Users)
     faults: Faults = attrs.field(factory=Faults)
-    brokers: dict[int, EmbeddedBroker] = attrs.field(factory=dict)
+    brokers: dict[int, BrokerState] = attrs.field(factory=dict)
     topics: dict[str, Topic] = attrs.field(factory=dict)
     observers: list[Observer] = attrs.field(factory=list)
     next_producer_id: int = 1000
@@ -139,7 +54,7 @@ class ClusterState:
         """The broker that changes topics: the first one that is up."""
         return next((broker.node_id for broker in self.alive()), -1)
 
-    def alive(self) -> list[EmbeddedBroker]:
+    def alive(self) -> list[BrokerState]:
         """The brokers that are up, by id."""
         return [broker for broker in self.brokers.values() if broker.up]
 
@@ -166,3 +81,78 @@ class ClusterState:
     def new_id(self) -> bytes:
         """Return a random uuid that is not reserved."""
         return self.runtime.random_bytes(15) + b"\x01"
+
+
+class BrokerState:
+    """One broker as the others and its requests see it; `broker.EmbeddedBroker` is its server.
+
+    `running`: the process is there; `up`: the rest of the cluster counts on it.
+    """
+
+    def __init__(
+        self, state: ClusterState, node_id: int, listeners: list[Listener], rack: str | None
+    ) -> None:
+        self.state = state
+        self.node_id = node_id
+        self.listeners = listeners
+        self.rack = rack
+        self.running = False
+        self.up = False
+        self.paused = False
+        self.expiry: Timer | None = None  # when the other brokers notice that it is gone
+        self.lost: list[Partition] = []  # the partitions that it led then
+        self.resumed = ChangeSignal()
+        self.memory: dict[type, object] = {}  # `broker_local` objects, lost when the process ends
+        self._timers: list[Timer] = []
+        self._missed: list[Timer] = []
+
+    def broker_local(self, kind: type[Local], make: Callable[[], Local]) -> Local:
+        """Return the object of this type that is local to the running broker; `make` creates it on first use."""
+        found = self.memory.get(kind)
+        if not isinstance(found, kind):
+            found = self.memory[kind] = make()
+        return found
+
+    def listener(self, name: str) -> Listener | None:
+        """Return the listener of this name, or None."""
+        return next((listener for listener in self.listeners if listener.name == name), None)
+
+    def forget(self) -> None:
+        """Drop all that a process loses when it ends: its objects and its timers."""
+        self.running = self.paused = False
+        for timer in self._timers:
+            timer.cancel()
+        self.memory.clear()
+        self._timers.clear()
+        self._missed.clear()
+
+    def pause(self) -> None:
+        """Stop handling requests and timers, as a stopped process does."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Continue, first with the timers that were due meanwhile."""
+        self.paused = False
+        missed, self._missed = self._missed, []
+        for timer in missed:
+            if timer.callback is not None:  # not cancelled since it was due
+                timer.callback()
+        self.resumed.notify()
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Set a timer of this broker: dropped when the broker is killed, delayed while it is paused."""
+        self._timers = [timer for timer in self._timers if timer.callback is not None]
+        timer = self.state.clock.call_later(seconds, lambda: self._ring(timer, callback))
+        self._timers.append(timer)
+        return timer
+
+    def _ring(self, timer: Timer, callback: Callable[[], None]) -> None:
+        if self.paused:
+            self._missed.append(timer)
+            return
+        timer.cancel()
+        try:
+            callback()
+        except Exception as exc:
+            self.state.bugs.append(exc)  # raised when the cluster ends, as errors of requests are
+            raise

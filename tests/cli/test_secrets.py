@@ -9,7 +9,7 @@ import pytest
 
 from kclient import TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import Listener
+from kclient.embedded.listener import Listener
 from tests.cli.support import call
 from tests.lag.lag_setup import commit
 

@@ -11,8 +11,8 @@ import time
 from typing import Any
 
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.partition import Partition
 from kclient.embedded.releases import versions_of
-from kclient.embedded.state import Partition
 from kclient.generated.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kclient.generated.list_offsets_request import (
     ListOffsetsPartition,

@@ -9,7 +9,8 @@ import asyncio
 from typing import Any
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.transactions.coordinator import transactions_of
 from kclient.embedded.transactions.transaction import PREPARED
 from kclient.generated.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kclient.generated.add_partitions_to_txn_request import (
@@ -186,7 +187,7 @@ async def settled(cluster: EmbeddedCluster) -> None:
         transactions = [
             transaction
             for broker in cluster.state.brokers.values()
-            for transaction in broker.transactions.transactions.values()
+            for transaction in transactions_of(broker).transactions.values()
         ]
         if not any(transaction.state in PREPARED for transaction in transactions):
             return

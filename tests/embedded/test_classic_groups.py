@@ -14,6 +14,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.groups.classic.metadata import MAY_BE_ENTERED_FROM, ClassicGroupState
+from kclient.embedded.groups.loading import groups_of
 from kclient.embedded.observer import Observer
 from kclient.protocol.errors import (
     FENCED_INSTANCE_ID,
@@ -321,7 +322,7 @@ def test_a_plan_that_is_overtaken_while_it_is_stored_changes_nothing() -> None:
 
 def partition_of(world: World) -> int:
     """Where the group is written."""
-    return int(world.state.brokers[world.cluster.coordinator_of(GROUP)].groups.partition_of(GROUP))
+    return int(groups_of(world.state.brokers[world.cluster.coordinator_of(GROUP)]).partition_of(GROUP))
 
 
 def hold_back(world: World) -> None:

@@ -13,8 +13,8 @@ import pytest
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
+from kclient.embedded.partition import Partition
 from kclient.embedded.replication import append
-from kclient.embedded.state import Partition
 from kclient.protocol.errors import NONE, OFFSET_OUT_OF_RANGE
 from kclient.records.batch import read_batches
 from kclient.records.writer import NewRecord, build_batch, build_marker

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster, controller
+from kclient.embedded.groups.loading import groups_of
 from kclient.embedded.observer import Observer
-from kclient.embedded.state import OFFSETS_TOPIC
+from kclient.embedded.partition import OFFSETS_TOPIC
 from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
 from kclient.protocol import errors
 from kclient.records.sections import columns_for, open_batch
@@ -250,7 +251,7 @@ def test_a_new_coordinator_gives_every_member_a_new_session() -> None:
 
 def coordinates(cluster: EmbeddedCluster) -> Any:
     """The partition that holds the group."""
-    number = cluster.state.brokers[1].groups.partition_of(GROUP)
+    number = groups_of(cluster.state.brokers[1]).partition_of(GROUP)
     return cluster.state.partition(TopicPartition(OFFSETS_TOPIC, number))
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.embedded import EmbeddedCluster, controller
-from kclient.embedded.state import OFFSETS_TOPIC
+from kclient.embedded.partition import OFFSETS_TOPIC
 from tests.embedded.consumer_member import Client, described
 from tests.embedded.raw_client import RawClient
 

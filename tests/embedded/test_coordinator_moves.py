@@ -10,11 +10,12 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.groups.loading import groups_of
 from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.observer import Observer
+from kclient.embedded.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.embedded.replication import append
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.list_groups_request import ListGroupsRequest
@@ -256,7 +257,7 @@ def test_offsets_of_a_transaction_count_after_its_commit_marker_only(
     async def scenario(world: World) -> None:
         await known(world)
         await world.commit(1)
-        groups = world.state.brokers[world.cluster.coordinator_of(GROUP)].groups
+        groups = groups_of(world.state.brokers[world.cluster.coordinator_of(GROUP)])
         record = commit_record(world.state.release, GROUP, TopicPartition("orders", 0), CommittedOffset(9))
         groups.write(GROUP, [record], producer_id=77, producer_epoch=0)
         if outcome is not None:

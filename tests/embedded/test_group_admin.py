@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import Listener
+from kclient.embedded.listener import Listener
 from kclient.generated.delete_groups_request import DeleteGroupsRequest
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest

@@ -19,6 +19,7 @@ from kclient.embedded.groups.classic.group import ClassicGroup, heartbeat, leave
 from kclient.embedded.groups.classic.join import JoiningMember, join
 from kclient.embedded.groups.classic.metadata import ClassicGroupState
 from kclient.embedded.groups.classic.sync import sync
+from kclient.embedded.groups.loading import groups_of
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.leave_group_request import MemberIdentity
 from kclient.generated.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
@@ -144,7 +145,7 @@ def test_a_waiting_request_is_answered_and_a_silent_group_ends_empty(seed: int) 
         runtime = Runtime(rng=random.Random(seed))
         async with EmbeddedCluster(1, runtime=runtime, config=NO_CLEANING) as cluster:
             cluster.coordinator_of(GROUP)
-            coordinator = cluster.state.brokers[1].groups
+            coordinator = groups_of(cluster.state.brokers[1])
             group = coordinator.groups[GROUP] = ClassicGroup(coordinator, GROUP)
             refused: set[Any] = set()
             actors = [Actor(group, f"till-{n}" if n % 2 else None) for n in range(MEMBERS)]

@@ -15,6 +15,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.groups import inspection
+from kclient.embedded.groups.loading import groups_of
 from kclient.types import TopicPartition
 
 pytestmark = [pytest.mark.spec("B.17.6"), pytest.mark.timeout(60)]
@@ -169,7 +170,7 @@ def test_the_group_outlives_its_coordinator(cluster: EmbeddedCluster, members: M
     members.add("two")
     members.poll_until(members.shared)
     before = members.owned()
-    partition = cluster.state.brokers[1].groups.partition_of(members.group)
+    partition = groups_of(cluster.state.brokers[1]).partition_of(members.group)
     found = cluster.state.partition(TopicPartition("__consumer_offsets", partition))
     assert found is not None
     cluster.kill(found.leader)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kclient import AsyncConsumer, OffsetAndMetadata, protocol
+from kclient.embedded.groups.loading import groups_of
 from kclient.embedded.groups.records import record
 from kclient.embedded.observer import Observer
 from kclient.generated.group_metadata_value import GroupMetadataValue
@@ -44,7 +45,7 @@ VALUES = {1: "OffsetCommitValue", 2: "GroupMetadataValue"}
 def where(world: World) -> TopicPartition:
     """The partition of `__consumer_offsets` that holds the group."""
     coordinator = world.state.brokers[world.cluster.coordinator_of(GROUP)]
-    return TopicPartition(CONSUMER_OFFSETS, coordinator.groups.partition_of(GROUP))
+    return TopicPartition(CONSUMER_OFFSETS, groups_of(coordinator).partition_of(GROUP))
 
 
 async def written(world: World) -> list[tuple[Any, int, Any]]:

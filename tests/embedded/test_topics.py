@@ -10,7 +10,7 @@ import pytest
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.generated.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kclient.generated.create_topics_request import (
     CreatableReplicaAssignment,

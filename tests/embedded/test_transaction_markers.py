@@ -9,6 +9,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.log import Log
+from kclient.embedded.transactions.coordinator import transactions_of
 from kclient.embedded.transactions.records import write_markers
 from kclient.embedded.transactions.transaction import TransactionMetadata, TransactionState
 from kclient.records.batch import read_batches
@@ -76,7 +77,9 @@ def test_the_coordinators_epoch_is_in_the_marker() -> None:
             for _ in range(3):
                 await producer.transact(T0, b"1", commit=True)
                 await settled(cluster)
-                number = cluster.state.brokers[await producer.coordinator()].transactions.check("a").number
+                number = (
+                    transactions_of(cluster.state.brokers[await producer.coordinator()]).check("a").number
+                )
                 cluster.move_leader("__transaction_state", number)
             (partition,) = cluster.state.topics["t"].partitions
             headers = [stored.header for stored in partition.log.batches if stored.header.is_control]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.generated.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kclient.embedded.transactions.coordinator import transactions_of
 from kclient.generated.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
 from kclient.protocol.errors import (
     CONCURRENT_TRANSACTIONS,
@@ -146,7 +147,7 @@ def test_markers_wait_for_a_leader_of_the_offsets_partition(v2: bool) -> None:
         assert await commit(producer, 7) == NONE
         node = await coordinator_of(cluster, raw_client, OFFSETS_TOPIC, "g")
         if node == await producer.coordinator():
-            number = cluster.state.brokers[node].transactions.check("a").number
+            number = transactions_of(cluster.state.brokers[node]).check("a").number
             cluster.move_leader(TRANSACTIONS_TOPIC, number, node % 3 + 1)
         cluster.pause(node)
         assert await producer.end(commit=True) == NONE

@@ -10,7 +10,8 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.state import TRANSACTIONS_TOPIC
+from kclient.embedded.partition import TRANSACTIONS_TOPIC
+from kclient.embedded.transactions.coordinator import transactions_of
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import (
     CONCURRENT_TRANSACTIONS,
@@ -165,7 +166,7 @@ def test_the_last_epoch_is_followed_by_another_producer_id(v2: bool) -> None:
         producer = RawProducer(cluster, raw_client, "a", v2=v2)
         await producer.init()
         first = producer.producer_id
-        cluster.state.brokers[1].transactions.transactions["a"].epoch = producer.epoch = 2**15 - 2
+        transactions_of(cluster.state.brokers[1]).transactions["a"].epoch = producer.epoch = 2**15 - 2
         if v2:
             await producer.begin_write(T0, b"1")
             last = (producer.producer_id, producer.epoch)

@@ -20,7 +20,7 @@ import attrs
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import Factory, Listener
+from kclient.embedded.listener import Factory, Listener
 from kclient.embedded.observer import LoggedRequest
 from kclient.records.records import Record
 from kclient.runtime import Address, Runtime

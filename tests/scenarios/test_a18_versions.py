@@ -11,8 +11,8 @@ import pytest
 
 from kclient import AsyncConsumer, OffsetAndMetadata, TopicPartition
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.partition import OFFSETS_TOPIC
 from kclient.embedded.releases import KNOWN
-from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.errors import VersionError
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.join_group_request import JoinGroupRequest

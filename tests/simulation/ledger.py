@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kclient.embedded.observer import Observer
-from kclient.embedded.state import Partition
+from kclient.embedded.partition import Partition
 from kclient.records.records import Record
 from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
 

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kclient.embedded.partition import Partition
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import append
-from kclient.embedded.state import Partition
 from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TimestampType

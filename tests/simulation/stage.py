@@ -13,10 +13,10 @@ from random import Random
 from typing import Any, Final
 
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import MECHANISMS, Factory, Listener
 from kclient.embedded.fetch import RACK_AWARE
+from kclient.embedded.listener import MECHANISMS, Factory, Listener
+from kclient.embedded.partition import OFFSETS_TOPIC, Partition
 from kclient.embedded.releases import Release
-from kclient.embedded.state import OFFSETS_TOPIC, Partition
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.types import TopicPartition
 from tests.simulation.application import TOPIC, Member, rack_of

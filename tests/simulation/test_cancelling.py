@@ -15,7 +15,7 @@ import pytest
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import Factory, Listener
+from kclient.embedded.listener import Factory, Listener
 from tests.simulation.hosts import Host
 from tests.simulation.world import World, run
 

@@ -12,7 +12,7 @@ import pytest
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import Factory, Listener
+from kclient.embedded.listener import Factory, Listener
 from tests.simulation.handles import SimTimer
 from tests.simulation.world import World, run
 

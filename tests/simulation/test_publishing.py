@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kclient.embedded.log import records_of
-from kclient.embedded.state import Partition
+from kclient.embedded.partition import Partition
 from kclient.records.aborted import AbortedTransactions
 from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES
 from kclient.records.writer import NewRecord

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from kclient.embedded.partition import Partition
 from kclient.embedded.replication import append
-from kclient.embedded.state import Partition
 from kclient.records.writer import build_marker
 from kclient.types import TopicPartition
 from tests.simulation.ledger import ABORTED, OPEN, VISIBLE, Row

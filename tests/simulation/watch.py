@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from kclient.embedded.partition import Partition
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import Partition
 from kclient.protocol.message import Message
 from kclient.records.records import Record
 from kclient.runtime import Address

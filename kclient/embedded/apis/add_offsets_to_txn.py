@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kclient.embedded.api_error import ApiError
+from kclient.embedded.partition import OFFSETS_TOPIC
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import OFFSETS_TOPIC
 from kclient.embedded.transactions.transaction import ProducerIdAndEpoch
 from kclient.embedded.transactions.verification import FENCED_SINCE, txn_error_code
 from kclient.generated.add_offsets_to_txn_request import AddOffsetsToTxnRequest
@@ -23,7 +23,7 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
     number = offsets_topic_partition(request.group_id, context.state.settings.offsets_topic_num_partitions)
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     tp = TopicPartition(OFFSETS_TOPIC, number)
-    context.broker.transactions.add_partitions(request.transactional_id, producer, [tp])
+    context.transactions.add_partitions(request.transactional_id, producer, [tp])
     return AddOffsetsToTxnResponse()
 
 
@@ -31,4 +31,4 @@ def error_response(
     context: RequestContext, request: AddOffsetsToTxnRequest, error: ApiError
 ) -> AddOffsetsToTxnResponse:
     """Return the error code at the top level."""
-    return AddOffsetsToTxnResponse(error_code=txn_error_code(context, error, FENCED_SINCE))
+    return AddOffsetsToTxnResponse(error_code=txn_error_code(context.version, error, FENCED_SINCE))

@@ -58,7 +58,7 @@ def error_response(
     context: RequestContext, request: AddPartitionsToTxnRequest, error: ApiError
 ) -> AddPartitionsToTxnResponse:
     """Return the error code for every partition, or at the top level from version 4 on."""
-    code = txn_error_code(context, error, FENCED_SINCE)
+    code = txn_error_code(context.version, error, FENCED_SINCE)
     if context.version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(error_code=code)
     asked = _partitions(request.v3_and_below_topics)
@@ -84,7 +84,7 @@ def _one(
     try:
         return _rows(_verified(context, asked) if asked.verify_only else _added(context, asked))
     except ApiError as exc:
-        return _rows(dict.fromkeys(partitions, txn_error_code(context, exc, FENCED_SINCE)))
+        return _rows(dict.fromkeys(partitions, txn_error_code(context.version, exc, FENCED_SINCE)))
 
 
 def _problem(context: RequestContext, tp: TopicPartition) -> int:
@@ -100,7 +100,7 @@ def _added(context: RequestContext, asked: AddPartitionsToTxnTransaction) -> Err
     producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
     partitions = _partitions(asked.topics)
     version = V2 if context.version >= BATCHED_SINCE else 0
-    context.broker.transactions.add_partitions(asked.transactional_id, producer, partitions, version)
+    context.transactions.add_partitions(asked.transactional_id, producer, partitions, version)
     return dict.fromkeys(partitions, NONE)
 
 
@@ -108,7 +108,7 @@ def _verified(context: RequestContext, asked: AddPartitionsToTxnTransaction) -> 
     producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
     return {
         tp: NONE
-        if context.broker.transactions.verify_partition(asked.transactional_id, producer, tp)
+        if context.transactions.verify_partition(asked.transactional_id, producer, tp)
         else TRANSACTION_ABORTABLE
         for tp in _partitions(asked.topics)
     }

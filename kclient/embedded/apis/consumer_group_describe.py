@@ -7,9 +7,9 @@ from typing import Final
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import group_operations
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
 from kclient.embedded.groups.consumer_protocol.heartbeat import check_enabled, known_group
 from kclient.embedded.groups.consumer_protocol.member import ConsumerGroupMember, TopicIdPartition, by_topic
+from kclient.embedded.groups.consumer_protocol.metadata import ConsumerGroupMetadata
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kclient.generated.consumer_group_describe_response import (
@@ -51,7 +51,7 @@ def _one(context: RequestContext, request: ConsumerGroupDescribeRequest, group_i
     if not context.allowed("DESCRIBE", f"Group:{group_id}"):
         return _failed(group_id, GROUP_AUTHORIZATION_FAILED)
     try:
-        group = known_group(context.broker.groups, group_id, "Group")
+        group = known_group(context.groups, group_id, "Group")
     except ApiError as exc:
         return _failed(group_id, exc.code, exc.message)
     if not all(context.allowed("DESCRIBE", f"Topic:{name}") for name in _topics_shown(group)):
@@ -65,7 +65,8 @@ def _one(context: RequestContext, request: ConsumerGroupDescribeRequest, group_i
         members=[_member(context, group, member) for member in group.members.values()],
     )
     if request.include_authorized_operations:
-        row.authorized_operations = group_operations(context, group_id)
+        operations = group_operations(context.state.release)
+        row.authorized_operations = context.authorized_operations(operations, f"Group:{group_id}")
     return row
 
 
@@ -73,11 +74,13 @@ def _failed(group_id: str, code: int, message: str | None = None) -> DescribedGr
     return DescribedGroup(group_id=group_id, error_code=code, error_message=message)
 
 
-def _topics_shown(group: ConsumerGroup) -> list[str]:
+def _topics_shown(group: ConsumerGroupMetadata) -> list[str]:
     return sorted({name for member in group.members.values() for name in group.topics_of(member)})
 
 
-def _member(context: RequestContext, group: ConsumerGroup, member: ConsumerGroupMember) -> DescribedMember:
+def _member(
+    context: RequestContext, group: ConsumerGroupMetadata, member: ConsumerGroupMember
+) -> DescribedMember:
     kind = CONSUMER if member.classic is None else CLASSIC
     return DescribedMember(
         member_id=member.member_id,
@@ -94,7 +97,7 @@ def _member(context: RequestContext, group: ConsumerGroup, member: ConsumerGroup
     )
 
 
-def _assignment(group: ConsumerGroup, partitions: Iterable[TopicIdPartition]) -> Assignment:
+def _assignment(group: ConsumerGroupMetadata, partitions: Iterable[TopicIdPartition]) -> Assignment:
     """Topics that are gone are left out: they have no name any more."""
     names = {topic.topic_id: topic.name for topic in group.cluster.topics.values()}
     rows = by_topic(partitions).items()

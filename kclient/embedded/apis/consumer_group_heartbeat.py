@@ -5,13 +5,13 @@ from __future__ import annotations
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer_protocol.heartbeat import (
     check_enabled,
-    group_to_join,
     heartbeat,
     known_group,
 )
 from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.groups.consumer_protocol.leave import leave
 from kclient.embedded.groups.consumer_protocol.member import JOINING
+from kclient.embedded.groups.consumer_protocol.upgrade import group_to_join
 from kclient.embedded.groups.consumer_protocol.validation import check_form
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -29,7 +29,7 @@ async def handle(
     if not all(context.allowed("DESCRIBE", f"Topic:{name}") for name in request.subscribed_topic_names or ()):
         raise ApiError(TOPIC_AUTHORIZATION_FAILED)
     check_form(request, context.version, context.state.settings.group_consumer_assignors.split(","))
-    coordinator = context.broker.groups
+    coordinator = context.groups
     coordinator.check(request.group_id)
     if request.member_epoch < JOINING:
         return leave(known_group(coordinator, request.group_id, "Group"), request)

@@ -40,12 +40,12 @@ def _delete(context: RequestContext, group_id: str) -> int:
     if not context.allowed("DELETE", f"Group:{group_id}"):
         return GROUP_AUTHORIZATION_FAILED
     try:
-        group = context.broker.groups.find(group_id)
+        group = context.groups.find(group_id)
         if group is None:
             return GROUP_ID_NOT_FOUND
         if not group.empty:
             return NON_EMPTY_GROUP
-        context.broker.groups.forget(group)
+        context.groups.forget(group)
     except ApiError as exc:
         return exc.code
     return NONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.auth import CLUSTER, NOT_ASKED, OF_CLUSTER, authorized_operations
+from kclient.embedded.auth import CLUSTER, NOT_ASKED, OF_CLUSTER
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.describe_cluster_request import DescribeClusterRequest
 from kclient.generated.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -30,7 +30,7 @@ async def handle(context: RequestContext, request: DescribeClusterRequest) -> De
         cluster_id=context.state.cluster_id,
         controller_id=context.state.controller_id,
         brokers=brokers,
-        cluster_authorized_operations=authorized_operations(context, OF_CLUSTER, CLUSTER)
+        cluster_authorized_operations=context.authorized_operations(OF_CLUSTER, CLUSTER)
         if asked
         else NOT_ASKED,
     )

@@ -8,7 +8,7 @@ from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import group_operations
 from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.classic.metadata import ClassicGroupMember, ClassicGroupState
-from kclient.embedded.groups.group import CoordinatorGroup
+from kclient.embedded.groups.coordinator import CoordinatorGroup
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
 from kclient.generated.describe_groups_response import (
@@ -41,12 +41,13 @@ def _describe(context: RequestContext, request: DescribeGroupsRequest, group_id:
     if not context.allowed("DESCRIBE", f"Group:{group_id}"):
         return DescribedGroup(group_id=group_id, error_code=GROUP_AUTHORIZATION_FAILED)
     try:
-        group = context.broker.groups.find(group_id)
+        group = context.groups.find(group_id)
     except ApiError as exc:
         return DescribedGroup(group_id=group_id, error_code=exc.code)
     row = _row(group) if isinstance(group, ClassicGroup) else _unknown(context, group_id, group)
     if request.include_authorized_operations and context.version >= 3:
-        row.authorized_operations = group_operations(context, group_id)
+        operations = group_operations(context.state.release)
+        row.authorized_operations = context.authorized_operations(operations, f"Group:{group_id}")
     return row
 
 

@@ -22,7 +22,7 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     version = V2 if context.version >= V2_SINCE else 0
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
-    then = context.broker.transactions.end_transaction(
+    then = context.transactions.end_transaction(
         request.transactional_id, producer, request.committed, version
     )
     if version < V2:
@@ -32,4 +32,4 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
 
 def error_response(context: RequestContext, request: EndTxnRequest, error: ApiError) -> EndTxnResponse:
     """Return the error code at the top level."""
-    return EndTxnResponse(error_code=txn_error_code(context, error, FENCED_SINCE))
+    return EndTxnResponse(error_code=txn_error_code(context.version, error, FENCED_SINCE))

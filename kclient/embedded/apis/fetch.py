@@ -10,7 +10,6 @@ from kclient.change_signal import ChangeSignal, wait_any
 from kclient.embedded import request_context
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.fetch import READ_COMMITTED, FetchBudget, FetchParams, ends_wait, failed, read, unread
 from kclient.embedded.fetch_sessions import (
     FINAL_EPOCH,
@@ -22,6 +21,7 @@ from kclient.embedded.fetch_sessions import (
     Key,
 )
 from kclient.embedded.request_context import RequestContext
+from kclient.embedded.state import BrokerState
 from kclient.generated.fetch_request import FetchRequest
 from kclient.generated.fetch_response import (
     FetchableTopicResponse,
@@ -73,7 +73,7 @@ def error_response(context: RequestContext, request: FetchRequest, error: ApiErr
     )
 
 
-def sessions_of(broker: EmbeddedBroker) -> FetchSessionCache:
+def sessions_of(broker: BrokerState) -> FetchSessionCache:
     """Return the fetch session cache of a broker."""
     state = broker.state
     slots = state.settings.max_incremental_fetch_session_cache_slots

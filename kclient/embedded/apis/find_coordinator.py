@@ -11,8 +11,9 @@ import attrs
 
 from kclient.embedded import controller
 from kclient.embedded.api_error import ApiError
+from kclient.embedded.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterState
+from kclient.embedded.state import ClusterState
 from kclient.generated.find_coordinator_request import FindCoordinatorRequest
 from kclient.generated.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kclient.group.offsets_topic import offsets_topic_partition

@@ -18,7 +18,7 @@ async def handle(context: RequestContext, request: HeartbeatRequest) -> Heartbea
     """Return the error code for the state of the group."""
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    group = context.broker.groups.find(request.group_id)
+    group = context.groups.find(request.group_id)
     if group is None:
         raise ApiError(UNKNOWN_MEMBER_ID)
     return HeartbeatResponse(error_code=group.classic_heartbeat(context, request))

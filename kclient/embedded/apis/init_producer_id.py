@@ -22,11 +22,11 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
     """A producer id and its epoch. KIP-98, KIP-360."""
     if request.transactional_id is None:
         _check_idempotent(context)
-        producer = ProducerIdAndEpoch(context.broker.transactions.new_producer_id(), 0)
+        producer = ProducerIdAndEpoch(context.transactions.new_producer_id(), 0)
     else:
         if not context.allowed("WRITE", f"TransactionalId:{request.transactional_id}"):
             raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        producer = context.broker.transactions.init_producer_id(
+        producer = context.transactions.init_producer_id(
             request.transactional_id,
             request.transaction_timeout_ms,
             _expected(request),
@@ -39,7 +39,7 @@ def error_response(
 ) -> InitProducerIdResponse:
     """Return the error code at the top level."""
     return InitProducerIdResponse(
-        error_code=txn_error_code(context, error, FENCED_SINCE), producer_epoch=NO_EPOCH
+        error_code=txn_error_code(context.version, error, FENCED_SINCE), producer_epoch=NO_EPOCH
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.classic.records import group_record
-from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
-from kclient.embedded.groups.group import CONSUMER, CoordinatorGroup
+from kclient.embedded.groups.coordinator import CONSUMER, NEW_COORDINATOR, CoordinatorGroup, GroupCoordinator
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -22,7 +21,7 @@ async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGrou
     """Return the response when the join phase completes."""
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    coordinator, settings = context.broker.groups, context.state.settings
+    coordinator, settings = context.groups, context.state.settings
     found = coordinator.find(request.group_id)
     if not (
         settings.group_min_session_timeout_ms

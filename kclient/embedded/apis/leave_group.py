@@ -13,7 +13,7 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
     """A result for each member; before version 3 the only one's is the whole response."""
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    group = context.broker.groups.find(request.group_id)
+    group = context.groups.find(request.group_id)
     whom = request.members if context.version >= 3 else [MemberIdentity(member_id=request.member_id)]
     codes = [UNKNOWN_MEMBER_ID if group is None else group.classic_leave(context, who) for who in whom]
     if context.version < 3:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.groups.coordinator import NEW_COORDINATOR
-from kclient.embedded.groups.group import CoordinatorGroup
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR, CoordinatorGroup
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.list_groups_request import ListGroupsRequest
 from kclient.generated.list_groups_response import ListedGroup, ListGroupsResponse
@@ -17,7 +16,7 @@ async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGro
 
     While the coordinator loads, releases up to 3.9 list what they have next to the error.
     """
-    coordinator = context.broker.groups
+    coordinator = context.groups
     if coordinator.loading and context.state.release >= NEW_COORDINATOR:
         raise ApiError(COORDINATOR_LOAD_IN_PROGRESS)
     everything = context.allowed("DESCRIBE", CLUSTER)

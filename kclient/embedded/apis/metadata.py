@@ -9,11 +9,10 @@ from kclient.embedded.auth import (
     NOT_ASKED,
     OF_CLUSTER,
     OF_TOPIC,
-    authorized_operations,
 )
 from kclient.embedded.controller import forwards
+from kclient.embedded.partition import NO_LEADER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import NO_LEADER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import (
     MetadataResponse,
@@ -44,14 +43,14 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
     if request.include_topic_authorized_operations:
         for topic in topics:
             resource = f"Topic:{topic.name}"
-            topic.topic_authorized_operations = authorized_operations(context, OF_TOPIC, resource)
+            topic.topic_authorized_operations = context.authorized_operations(OF_TOPIC, resource)
     asked = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=_brokers(context),
         cluster_id=state.cluster_id,
         controller_id=state.controller_id,
         topics=topics,
-        cluster_authorized_operations=authorized_operations(context, OF_CLUSTER, CLUSTER)
+        cluster_authorized_operations=context.authorized_operations(OF_CLUSTER, CLUSTER)
         if asked
         else NOT_ASKED,
     )

@@ -11,8 +11,7 @@ import attrs
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic.group import ClassicGroup
-from kclient.embedded.groups.coordinator import NEW_COORDINATOR, GroupCoordinator
-from kclient.embedded.groups.group import Committer, CoordinatorGroup
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR, Committer, CoordinatorGroup, GroupCoordinator
 from kclient.embedded.groups.offsets import CommittedOffset, metadata_too_long
 from kclient.embedded.groups.records import commit_record
 from kclient.embedded.releases import Release
@@ -136,7 +135,7 @@ def _keep(
 async def _commit(
     context: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, Row]
 ) -> dict[TopicPartition, int]:
-    coordinator = context.broker.groups
+    coordinator = context.groups
     try:
         group = _group(context, request)
         group.check_commit(_committer(context, request), list(rows))
@@ -161,7 +160,7 @@ def _committer(context: RequestContext, request: OffsetCommitRequest) -> Committ
 
 def _group(context: RequestContext, request: OffsetCommitRequest) -> CoordinatorGroup:
     """Return the group; the first commit without membership creates one."""
-    coordinator = context.broker.groups
+    coordinator = context.groups
     group = coordinator.find(request.group_id, nameless=True)
     if group is not None:
         return group

@@ -52,13 +52,13 @@ def _delete(
     context: RequestContext, group_id: str, partitions: list[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Delete the offsets. Raise ApiError for the whole group."""
-    group = context.broker.groups.find(group_id, nameless=True)
+    group = context.groups.find(group_id, nameless=True)
     if group is None:
         raise ApiError(GROUP_ID_NOT_FOUND)
     group.check_offset_delete()
     subscribed = [tp for tp in partitions if group.subscribes_to(tp.topic)]
     free = [tp for tp in partitions if tp not in subscribed]
-    context.broker.groups.delete_offsets(group, free)
+    context.groups.delete_offsets(group, free)
     return dict.fromkeys(free, NONE) | dict.fromkeys(subscribed, GROUP_SUBSCRIBED_TO_TOPIC)
 
 

@@ -12,8 +12,7 @@ from typing import Final
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.coordinator import NEW_COORDINATOR
-from kclient.embedded.groups.group import CoordinatorGroup
+from kclient.embedded.groups.coordinator import NEW_COORDINATOR, CoordinatorGroup
 from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.request_context import RequestContext
 from kclient.generated.offset_fetch_request import OffsetFetchRequest
@@ -170,7 +169,7 @@ def _read(context: RequestContext, asked: RequestedGroup, require_stable: bool) 
     if context.version == 0:
         kept = [_of_version_0(context, asked.group_id, topic) for topic in asked.topics or ()]
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=kept)
-    group = context.broker.groups.find(asked.group_id, nameless=True)
+    group = context.groups.find(asked.group_id, nameless=True)
     if group is not None:
         group.check_fetch(asked.member_id, asked.member_epoch)
     topics = _all_topics(context, group) if asked.topics is None else asked.topics

@@ -7,6 +7,7 @@ from typing import Final
 from kclient.embedded import request_context
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
+from kclient.embedded.partition import Partition, Topic
 from kclient.embedded.produce_validation import (
     InvalidRecordFormatError,
     InvalidRecordsError,
@@ -18,7 +19,6 @@ from kclient.embedded.produce_validation import (
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import ProducePartitionStatus, enough_replicas, notify_appended, replicated
 from kclient.embedded.request_context import RequestContext, check_partition
-from kclient.embedded.state import Partition, Topic
 from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kclient.generated.produce_response import (
     BatchIndexAndErrorMessage,
@@ -66,7 +66,7 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
         responses=[_topic(context, request, topic, written) for topic in request.topic_data]
     )
     if request.acks == ALL:
-        await replicated(context, request.timeout_ms, written)
+        await replicated(context.broker, request.timeout_ms, written)
     rows = [row for topic in response.responses for row in topic.partition_responses]
     if request.acks == 0:
         if any(row.error_code != NONE for row in rows):
@@ -216,5 +216,5 @@ def _check_producer(
     if header.is_transactional:
         from kclient.embedded.transactions.verification import verify_batch  # only for those
 
-        verify_batch(context, request.transactional_id, partition, header)
+        verify_batch(context.state, context.version, request.transactional_id, partition, header)
     return partition.log.producers.check(header, context.state.release)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kclient.embedded import auth
+from kclient.embedded import sasl
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import AuthenticationFailedError
 from kclient.embedded.request_context import RequestContext
@@ -15,19 +15,18 @@ from kclient.protocol.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAIL
 async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     """Return the response to a token. A failure closes the connection after the response."""
     connection = context.connection
-    conversation = connection.sasl
-    if conversation is None and not connection.authenticated:
+    exchange = connection.sasl
+    if exchange is None and not connection.authenticated:
         # The connection ends without a response.
         raise ProtocolDecodeError("a token came before the handshake")
-    if conversation is None:
+    if exchange is None:
         late = "SaslAuthenticate request received after successful authentication"
         raise ApiError(ILLEGAL_SASL_STATE, late)
     try:
-        response = SaslAuthenticateResponse(auth_bytes=conversation.step(request.auth_bytes))
+        response = SaslAuthenticateResponse(auth_bytes=sasl.answer(connection, exchange, request.auth_bytes))
     except AuthenticationFailedError as exc:
         raise ApiError(SASL_AUTHENTICATION_FAILED, str(exc)) from None
-    if conversation.done:
-        auth.end(connection)
+    if exchange.username is not None:
         response.session_lifetime_ms = context.state.settings.connections_max_reauth_ms
     return response
 

@@ -22,7 +22,7 @@ async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGrou
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
     if not context.allowed("READ", f"Group:{request.group_id}"):
         raise ApiError(GROUP_AUTHORIZATION_FAILED)
-    group = context.broker.groups.find(request.group_id)
+    group = context.groups.find(request.group_id)
     if group is None:
         raise ApiError(UNKNOWN_MEMBER_ID)
     return await group.classic_sync(context, request)

@@ -13,12 +13,12 @@ import attrs
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.classic.group import ClassicGroup
-from kclient.embedded.groups.group import Committer, CoordinatorGroup
+from kclient.embedded.groups.coordinator import Committer, CoordinatorGroup
 from kclient.embedded.groups.offsets import CommittedOffset, metadata_too_long
 from kclient.embedded.groups.records import commit_record
+from kclient.embedded.partition import Partition
 from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import Partition
 from kclient.embedded.transactions.transaction import ProducerIdAndEpoch
 from kclient.embedded.transactions.verification import has_open_transaction, verify_or_add_partition
 from kclient.generated.txn_offset_commit_request import (
@@ -122,7 +122,7 @@ def _problem(context: RequestContext, tp: TopicPartition) -> int:
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest, rows: Asked) -> Codes:
     """Write the offsets into the transaction. Raise ApiError if none is taken."""
-    coordinator, group_id = context.broker.groups, request.group_id
+    coordinator, group_id = context.groups, request.group_id
     partition = coordinator.check(group_id)
     _verify_group_partition(context, request, partition)
     committer = Committer(
@@ -177,12 +177,12 @@ def _check_epoch(request: TxnOffsetCommitRequest, partition: Partition) -> None:
 
 def _group(context: RequestContext, group_id: str, committer: Committer) -> CoordinatorGroup:
     """Return the group; the first commit without membership creates one."""
-    group = context.broker.groups.find(group_id)
+    group = context.groups.find(group_id)
     if group is not None:
         return group
     if committer.generation >= 0:
         raise ApiError(GROUP_ID_NOT_FOUND)
-    return ClassicGroup(context.broker.groups, group_id)
+    return ClassicGroup(context.groups, group_id)
 
 
 def _new(

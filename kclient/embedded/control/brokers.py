@@ -7,32 +7,36 @@ and elect new leaders for its partitions.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from kclient.embedded import controller
 from kclient.embedded.broker import EmbeddedBroker
-from kclient.embedded.connection import PLAINTEXT
+from kclient.embedded.listener import PLAINTEXT
 from kclient.embedded.loop_thread import control
-from kclient.embedded.state import ClusterState
+from kclient.embedded.state import BrokerState, ClusterState
 from kclient.errors import ArgumentError
 
 HIGHEST_PORT: Final = 65_535
 
+Found = TypeVar("Found", bound=BrokerState)
+
 
 class BrokerControls:
-    """Methods of `EmbeddedCluster`."""
+    """Methods of `EmbeddedCluster`. `_brokers` are those of the state, as servers that start and stop."""
 
     state: ClusterState
+    _brokers: Mapping[int, EmbeddedBroker]
 
     @control
     def kill(self, node: int, failover_ms: int = 0) -> None:
         """End a running broker as SIGKILL does; after `failover_ms` other brokers lead its partitions."""
-        kill(self.state, node, failover_ms)
+        kill(find(self._brokers, node), failover_ms)
 
     @control
     def shutdown(self, node: int) -> None:
         """End a broker as SIGTERM does: its partitions get other leaders, then its connections are closed."""
-        broker = find(self.state, node)
+        broker = find(self._brokers, node)
         if broker.running:
             controller.broker_went(self.state, node)
             broker.stop(gently=True)
@@ -44,7 +48,7 @@ class BrokerControls:
 
         Raise ArgumentError for an invalid port, OSError for one in use; the broker is down then.
         """
-        return _restart(self.state, node, port)
+        return _restart(find(self._brokers, node), port)
 
     @control
     def pause(self, node: int) -> None:
@@ -52,54 +56,53 @@ class BrokerControls:
 
         After `broker.session.timeout.ms` of the cluster's time other brokers lead its partitions.
         """
-        broker = find(self.state, node)
+        broker = find(self.state.brokers, node)
         if broker.running and not broker.paused:
             broker.pause()
             _notify(self.state, node, "paused")
-            _fail_over_later(self.state, broker, self.state.settings.broker_session_timeout_ms)
+            _fail_over_later(broker, self.state.settings.broker_session_timeout_ms)
 
     @control
     def resume(self, node: int) -> None:
         """Let a paused broker continue, in sync, and lead again the partitions that it lost."""
-        _resume(self.state, node)
+        _resume(find(self.state.brokers, node))
 
     @control
     def heal(self) -> Any:
         """Start and resume every broker, remove all faults and denials."""
-        return _heal(self.state)
+        return _heal(self.state, self._brokers.values())
 
     @control
     def advertise(self, node: int, host: str, port: int, listener: str = PLAINTEXT) -> None:
         """Return this address of a broker in Metadata from now on, wherever it listens."""
-        found = find(self.state, node).listener(listener)
+        found = find(self.state.brokers, node).listener(listener)
         if found is None:
             raise ArgumentError(f"Broker {node} has no listener {listener!r}.")
         found.advertised = (host, _checked_port(port))
 
 
-def find(state: ClusterState, node: int) -> EmbeddedBroker:
+def find(brokers: Mapping[int, Found], node: int) -> Found:
     """Return the broker with this id. Raise ArgumentError if there is none."""
-    broker = state.brokers.get(node)
+    broker = brokers.get(node)
     if broker is None:
-        raise ArgumentError(f"There is no broker {node}; there are {', '.join(map(str, state.brokers))}.")
+        raise ArgumentError(f"There is no broker {node}; there are {', '.join(map(str, brokers))}.")
     return broker
 
 
-def kill(state: ClusterState, node: int, failover_ms: int = 0) -> None:
+def kill(broker: EmbeddedBroker, failover_ms: int = 0) -> None:
     """End a broker; the controller notices after `failover_ms`. Do nothing if it is down."""
-    broker = find(state, node)
     if not broker.running:
         return
     broker.stop()
     if failover_ms:
-        _fail_over_later(state, broker, failover_ms)
+        _fail_over_later(broker, failover_ms)
     else:
-        controller.broker_went(state, node)
-    _notify(state, node, "killed")
+        controller.broker_went(broker.state, broker.node_id)
+    _notify(broker.state, broker.node_id, "killed")
 
 
-def _resume(state: ClusterState, node: int) -> None:
-    broker = find(state, node)
+def _resume(broker: BrokerState) -> None:
+    state, node = broker.state, broker.node_id
     if not broker.paused:
         return
     if broker.expiry is not None:
@@ -113,11 +116,11 @@ def _resume(state: ClusterState, node: int) -> None:
     _notify(state, node, "resumed")
 
 
-async def _restart(state: ClusterState, node: int, port: int | None = None) -> None:
-    broker = find(state, node)
+async def _restart(broker: EmbeddedBroker, port: int | None = None) -> None:
+    state, node = broker.state, broker.node_id
     port = None if port is None else _checked_port(port)
     async with broker.starting:  # two restarts of one broker must not bind its ports at the same time
-        kill(state, node)
+        kill(broker)
         if broker.up:  # killed with failover_ms: the controller has not noticed yet
             controller.broker_went(state, node)
         await broker.start(port)
@@ -125,14 +128,14 @@ async def _restart(state: ClusterState, node: int, port: int | None = None) -> N
         _notify(state, node, "started")
 
 
-async def _heal(state: ClusterState) -> None:
+async def _heal(state: ClusterState, brokers: Iterable[EmbeddedBroker]) -> None:
     state.faults.clear()
     state.acl.clear()
     state.marker_delay = 0.0
-    for node, broker in state.brokers.items():
-        _resume(state, node)
+    for broker in brokers:
+        _resume(broker)
         if not broker.running:
-            await _restart(state, node)
+            await _restart(broker)
 
 
 def _checked_port(port: int) -> int:
@@ -141,7 +144,9 @@ def _checked_port(port: int) -> int:
     return port
 
 
-def _fail_over_later(state: ClusterState, broker: EmbeddedBroker, after_ms: int) -> None:
+def _fail_over_later(broker: BrokerState, after_ms: int) -> None:
+    state = broker.state
+
     def fail_over() -> None:
         broker.lost.extend(one for one in state.partitions() if one.leader == broker.node_id)
         controller.broker_went(state, broker.node_id)

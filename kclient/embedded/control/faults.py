@@ -94,7 +94,7 @@ class FaultControls:
                 f"A fault happens {times} times: give 1 or more, or None for until it is lifted."
             )
         if broker is not None:
-            brokers.find(self.state, broker)
+            brokers.find(self.state.brokers, broker)
         rule = Rule(api_name(api), times, broker, client_id, only_if, **what)
         return self.state.faults.add(rule)
 

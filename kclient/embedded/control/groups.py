@@ -5,7 +5,8 @@ from __future__ import annotations
 from kclient.embedded import controller
 from kclient.embedded.control import leaders
 from kclient.embedded.loop_thread import control
-from kclient.embedded.state import OFFSETS_TOPIC, ClusterState, Partition
+from kclient.embedded.partition import OFFSETS_TOPIC, Partition
+from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError, UsageError
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.types import TopicPartition
@@ -39,12 +40,14 @@ class GroupControls:
     @control
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return the committed offsets of a group. Raise UsageError while it has no coordinator."""
+        from kclient.embedded.groups.loading import groups_of
+
         broker = self.state.brokers[leaders.leader(_offsets_partition(self.state, group))]
         if not broker.running:
             raise UsageError(
                 f"Broker {broker.node_id}, the coordinator of {group!r}, is down; `heal` the cluster."
             )
-        found = broker.groups.groups.get(group)
+        found = groups_of(broker).groups.get(group)
         if found is None:
             return {}
         return {tp: commit.offset for tp, commit in found.offsets.committed.items()}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kclient.embedded import controller
 from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.control import brokers
 from kclient.embedded.log_cleaner import advance_start
 from kclient.embedded.loop_thread import control
-from kclient.embedded.state import NO_LEADER, ClusterState, Partition
+from kclient.embedded.partition import NO_LEADER, Partition
+from kclient.embedded.state import BrokerState, ClusterState
 from kclient.errors import ArgumentError, UsageError
 from kclient.types import TopicPartition
 
@@ -16,6 +19,7 @@ class LeaderControls:
     """Methods of `EmbeddedCluster`."""
 
     state: ClusterState
+    _brokers: Mapping[int, EmbeddedBroker]
 
     @control
     def leader_of(self, topic: str, partition: int) -> int:
@@ -26,7 +30,7 @@ class LeaderControls:
     def kill_leader(self, topic: str, partition: int) -> int:
         """Kill the broker that leads a partition, and return its id."""
         node = leader(find(self.state, topic, partition))
-        brokers.kill(self.state, node)
+        brokers.kill(self._brokers[node])
         return node
 
     @control
@@ -103,7 +107,7 @@ def move(state: ClusterState, partition: Partition, node: int | None) -> None:
     if node is None:
         node = _other(state, partition)
     _check_replica(partition, node)
-    if not _running(brokers.find(state, node)):
+    if not _running(brokers.find(state.brokers, node)):
         raise UsageError(f"Broker {node} is down; restart it before it leads {partition.tp}.")
     controller.set_leader(state, partition, node)
 
@@ -131,7 +135,7 @@ def _check_replica(partition: Partition, node: int) -> None:
         )
 
 
-def _running(broker: EmbeddedBroker) -> bool:
+def _running(broker: BrokerState) -> bool:
     return broker.up and broker.running
 
 

@@ -9,9 +9,10 @@ from kclient.embedded.api_error import ApiError
 from kclient.embedded.control import leaders
 from kclient.embedded.log_cleaner import compact, expire, remove
 from kclient.embedded.loop_thread import control
+from kclient.embedded.partition import Topic
 from kclient.embedded.partitioner import Value, batches, codec_of, spread, to_records
 from kclient.embedded.replication import append_all
-from kclient.embedded.state import ClusterState, Topic
+from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError, UsageError
 from kclient.records.writer import NewRecord
 

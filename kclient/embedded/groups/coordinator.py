@@ -2,43 +2,156 @@
 
 Groups and commits are in memory and, as records, in that partition. A new leader of the partition loads them from
 there; the old one unloads them, and answers parked requests with NOT_COORDINATOR.
+
+`CoordinatorGroup` is the interface of a group to its coordinator and the APIs, for both protocols: `ClassicGroup`
+(classic/) and `ConsumerGroup` (consumer_protocol/) derive from it. Commits and fetches of offsets, listing and deletion
+are the same for both except for its checks, which raise `ApiError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
 from kclient.embedded import topic_config
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups import loading
-from kclient.embedded.groups.group import CoordinatorGroup
+from kclient.embedded.clock import Timer
+from kclient.embedded.groups.offsets import CommittedOffset, GroupOffsets
 from kclient.embedded.groups.records import commit_tombstone
 from kclient.embedded.log import StoredBatch
+from kclient.embedded.partition import OFFSETS_TOPIC, Partition
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import append
-from kclient.embedded.state import OFFSETS_TOPIC, Partition
+from kclient.embedded.state import BrokerState
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
+    INCONSISTENT_GROUP_PROTOCOL,
     INVALID_GROUP_ID,
     NOT_COORDINATOR,
+    UNKNOWN_MEMBER_ID,
     UNKNOWN_SERVER_ERROR,
 )
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.broker import EmbeddedBroker
-    from kclient.embedded.clock import Timer
+    from kclient.generated.heartbeat_request import HeartbeatRequest
+    from kclient.generated.join_group_request import JoinGroupRequest
+    from kclient.generated.join_group_response import JoinGroupResponse
+    from kclient.generated.leave_group_request import MemberIdentity
+    from kclient.generated.sync_group_request import SyncGroupRequest
+    from kclient.generated.sync_group_response import SyncGroupResponse
 
 
 NEW_COORDINATOR: Final = Release.parse("4.0")  # the rewritten coordinator answers some requests differently
 WRITE_SECONDS: Final = 5.0  # offsets.commit.timeout.ms
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+
+
+@attrs.frozen
+class Committer:
+    """The sender of a commit: member id, instance id, generation or member epoch; "" and −1 for no member."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    api_version: int
+    transactional: bool = False
+
+
+@attrs.define(eq=False)
+class CoordinatorGroup(ABC):
+    """A group of either protocol."""
+
+    kind: ClassVar[str]
+
+    coordinator: GroupCoordinator
+    group_id: str
+    offsets: GroupOffsets = attrs.field(factory=GroupOffsets)
+
+    # --- listing and describing
+
+    @property
+    @abstractmethod
+    def state_name(self) -> str:
+        """The state in ListGroups."""
+
+    @property
+    @abstractmethod
+    def protocol_type(self) -> str | None:
+        """ "consumer" and the like; None for a group that only stores offsets."""
+
+    @property
+    @abstractmethod
+    def empty(self) -> bool:
+        """Whether it has no members and may be deleted."""
+
+    # --- checks
+
+    @abstractmethod
+    def check_commit(self, committer: Committer, partitions: Sequence[TopicPartition]) -> None:
+        """Raise ApiError unless the commit is valid. In a classic group it also counts as a heartbeat."""
+
+    @abstractmethod
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raise ApiError unless this member may fetch committed offsets."""
+
+    @abstractmethod
+    def check_offset_delete(self) -> None:
+        """Raise ApiError unless single offsets may be deleted."""
+
+    @abstractmethod
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether a member subscribes to the topic, which protects its offsets."""
+
+    @abstractmethod
+    def retention_begins(self, tp: TopicPartition, commit: CommittedOffset) -> int | None:
+        """Return the wall time in ms when the retention of an offset begins; None while it is protected."""
+
+    # --- members of the classic protocol, also in a group of the consumer protocol
+
+    async def classic_join(
+        self, context: ReceivedRequest, request: JoinGroupRequest
+    ) -> JoinGroupResponse | None:
+        """Handle an authorized JoinGroup; return None if a newer request replaced it."""
+        raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
+
+    async def classic_sync(
+        self, context: ReceivedRequest, request: SyncGroupRequest
+    ) -> SyncGroupResponse | None:
+        """Handle an authorized SyncGroup; return None as above."""
+        raise ApiError(UNKNOWN_MEMBER_ID)
+
+    def classic_heartbeat(self, context: ReceivedRequest, request: HeartbeatRequest) -> int:
+        """Return the error code for a Heartbeat."""
+        raise ApiError(UNKNOWN_MEMBER_ID)
+
+    def classic_leave(self, context: ReceivedRequest, who: MemberIdentity) -> int:
+        """Remove a member of a LeaveGroup request; return its error code. Raise ApiError for the whole group."""
+        raise ApiError(UNKNOWN_MEMBER_ID)
+
+    # --- life
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Start the timers of a group that was loaded."""
+
+    @abstractmethod
+    def end(self, code: int) -> None:
+        """Stop all timers and answer parked requests with the code: this broker no longer has the group."""
+
+    @abstractmethod
+    def tombstones(self) -> list[NewRecord]:
+        """Return the tombstones of its records, offsets excepted."""
 
 
 @attrs.define(eq=False)
@@ -49,11 +162,18 @@ class _Wait:
     timer: Timer
 
 
-class GroupCoordinator:
-    """The groups of one broker. Its methods raise `ApiError` for a group that it does not coordinate."""
+LoadGroups = Callable[["GroupCoordinator", Partition], Mapping[str, CoordinatorGroup]]
 
-    def __init__(self, broker: EmbeddedBroker) -> None:
+
+class GroupCoordinator:
+    """The groups of one broker. Its methods raise `ApiError` for a group that it does not coordinate.
+
+    `load` returns the groups of a partition that the broker begins to lead.
+    """
+
+    def __init__(self, broker: BrokerState, load: LoadGroups) -> None:
         self.broker = broker
+        self._load_groups = load
         self.groups: dict[str, CoordinatorGroup] = {}
         self._led: set[int] = set()
         self._waiting: dict[int, _Wait] = {}
@@ -187,7 +307,7 @@ class GroupCoordinator:
 
     def _load(self, partition: Partition) -> None:
         self._waiting.pop(partition.number, None)
-        groups = loading.load(self, partition)
+        groups = self._load_groups(self, partition)
         self.groups.update(groups)
         for group in groups.values():
             group.begin()

@@ -7,7 +7,8 @@ from kclient.embedded.groups.classic.metadata import ClassicGroupMetadata
 from kclient.embedded.groups.consumer_protocol import assignment, leave
 from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
 from kclient.embedded.groups.consumer_protocol.journal import Journal
-from kclient.embedded.groups.group import CoordinatorGroup
+from kclient.embedded.groups.coordinator import CoordinatorGroup
+from kclient.embedded.groups.loading import groups_of
 from kclient.embedded.state import ClusterState
 from kclient.errors import ArgumentError
 
@@ -17,7 +18,7 @@ def groups(state: ClusterState) -> dict[str, CoordinatorGroup]:
     found: dict[str, CoordinatorGroup] = {}
     for broker in state.brokers.values():
         if broker.running:
-            found.update(broker.groups.groups)
+            found.update(groups_of(broker).groups)
     return found
 
 

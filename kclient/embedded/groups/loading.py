@@ -7,39 +7,29 @@ if the log ends before the marker, they are pending.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final
-
-import attrs
+from typing import Final
 
 from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.classic.records import read_into
-from kclient.embedded.groups.group import CoordinatorGroup
-from kclient.embedded.groups.records import COMMITS, GROUP, commit_of
+from kclient.embedded.groups.coordinator import CoordinatorGroup, GroupCoordinator
+from kclient.embedded.groups.records import COMMITS, GROUP, OffsetsTopicRow, commit_of
 from kclient.embedded.log import StoredBatch
-from kclient.embedded.state import Partition
+from kclient.embedded.partition import Partition
+from kclient.embedded.state import BrokerState
 from kclient.group.offsets_topic import OffsetsRecord, read_offsets_record
 from kclient.records.sections import columns_for, open_batch
 from kclient.types import TopicPartition
-
-if TYPE_CHECKING:
-    from kclient.embedded.groups.coordinator import GroupCoordinator
 
 _MARKER: Final = struct.Struct(">hh")
 _COMMIT_MARKER: Final = 1
 
 
-@attrs.frozen
-class OffsetsTopicRow:
-    """A valid record: its type, group, key, value, and offset."""
-
-    kind: int
-    group_id: str
-    key: Any
-    value: Any
-    at: int
-
-
 Values = dict[bytes, tuple[bytes | None, int]]  # key → value and offset
+
+
+def groups_of(broker: BrokerState) -> GroupCoordinator:
+    """Return the group coordinator of a broker."""
+    return broker.broker_local(GroupCoordinator, lambda: GroupCoordinator(broker, load))
 
 
 def load(coordinator: GroupCoordinator, partition: Partition) -> dict[str, CoordinatorGroup]:
@@ -112,11 +102,12 @@ def _group(coordinator: GroupCoordinator, group_id: str, rows: list[OffsetsTopic
     others = [row for row in rows if row.kind not in (*COMMITS, GROUP)]
     group: CoordinatorGroup
     if others:
-        from kclient.embedded.groups.consumer_protocol.records import (
-            restore,  # imported only for such a group
-        )
+        # Imported only for such a group.
+        from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
+        from kclient.embedded.groups.consumer_protocol.records import read_rows
 
-        group = restore(coordinator, group_id, others)
+        group = ConsumerGroup(coordinator, group_id)
+        read_rows(group, others)
     else:
         group = ClassicGroup(coordinator, group_id)
         if classic is not None:

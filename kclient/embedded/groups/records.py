@@ -7,7 +7,9 @@ follows. What counts is the last value under each key; a null value removes it.
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Any, Final
+
+import attrs
 
 from kclient.embedded.groups.offsets import CommittedOffset
 from kclient.embedded.releases import Release
@@ -29,6 +31,17 @@ _TOPIC_IDS_SINCE: Final = Release.parse("4.1")
 
 
 # --- any record
+
+
+@attrs.frozen
+class OffsetsTopicRow:
+    """A valid record: its type, group, key, value, and offset."""
+
+    kind: int
+    group_id: str
+    key: Any
+    value: Any
+    at: int
 
 
 def record(key: Message, value: Message | None, version: int = 0, timestamp: int = 0) -> NewRecord:

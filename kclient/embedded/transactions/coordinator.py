@@ -8,13 +8,14 @@ its state sets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.clock import Timer
+from kclient.embedded.partition import TRANSACTIONS_TOPIC, Partition
 from kclient.embedded.releases import Release
 from kclient.embedded.replication import append
-from kclient.embedded.state import TRANSACTIONS_TOPIC, ClusterState, Partition
+from kclient.embedded.state import BrokerState, ClusterState
 from kclient.embedded.transactions.records import read_log, to_record, write_markers
 from kclient.embedded.transactions.transaction import (
     PREPARED,
@@ -38,9 +39,6 @@ from kclient.protocol.errors import (
 from kclient.records.writer import build_batch
 from kclient.types import TopicPartition
 
-if TYPE_CHECKING:
-    from kclient.embedded.broker import EmbeddedBroker
-
 V2_SINCE: Final = Release.parse("4.0")
 RETRY_SECONDS: Final = 0.1
 
@@ -48,7 +46,7 @@ RETRY_SECONDS: Final = 0.1
 class TransactionCoordinator:
     """The transactional ids of one broker. Its methods raise `ApiError` for an id that it does not coordinate."""
 
-    def __init__(self, broker: EmbeddedBroker) -> None:
+    def __init__(self, broker: BrokerState) -> None:
         self.broker = broker
         self.transactions: dict[str, TransactionMetadata] = {}
         self._waiting: dict[
@@ -254,3 +252,8 @@ class TransactionCoordinator:
         else:
             transaction.expire(now_ms)
         self.save(transaction)
+
+
+def transactions_of(broker: BrokerState) -> TransactionCoordinator:
+    """Return the transaction coordinator of a broker."""
+    return broker.broker_local(TransactionCoordinator, lambda: TransactionCoordinator(broker))

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeVar, cast
 
+from kclient.embedded.groups.loading import groups_of
 from kclient.embedded.log import Log
+from kclient.embedded.partition import NO_LEADER, OFFSETS_TOPIC, Partition
 from kclient.embedded.replication import append
-from kclient.embedded.state import NO_LEADER, OFFSETS_TOPIC, ClusterState, Partition
+from kclient.embedded.state import ClusterState
 from kclient.embedded.transactions.transaction import NO_ID, TransactionMetadata, TransactionState
 from kclient.generated.transaction_log_key import TransactionLogKey
 from kclient.generated.transaction_log_value import PartitionsSchema, TransactionLogValue
@@ -143,4 +145,5 @@ def _write(
     )
     append(state, partition, marker)
     if partition.topic.name == OFFSETS_TOPIC:
-        state.brokers[partition.leader].groups.complete(partition.number, transaction.producer_id, commit)
+        coordinator = groups_of(state.brokers[partition.leader])
+        coordinator.complete(partition.number, transaction.producer_id, commit)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from kclient.embedded.api_error import ApiError
+from kclient.embedded.partition import NO_LEADER, TRANSACTIONS_TOPIC, Partition
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import RequestContext
-from kclient.embedded.state import NO_LEADER, TRANSACTIONS_TOPIC, ClusterState, Partition
-from kclient.embedded.transactions.coordinator import TransactionCoordinator
+from kclient.embedded.state import ClusterState
+from kclient.embedded.transactions.coordinator import TransactionCoordinator, transactions_of
 from kclient.embedded.transactions.transaction import V2, ProducerIdAndEpoch
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.protocol.errors import (
@@ -37,9 +37,9 @@ from kclient.types import TopicPartition
 FENCED_SINCE: Final = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn
 
 
-def txn_error_code(context: RequestContext, exc: ApiError, fenced_since: int) -> int:
+def txn_error_code(version: int, exc: ApiError, fenced_since: int) -> int:
     """Return the error code, or the one that older request versions know."""
-    if exc.code == PRODUCER_FENCED and context.version < fenced_since:
+    if exc.code == PRODUCER_FENCED and version < fenced_since:
         return INVALID_PRODUCER_EPOCH
     return exc.code
 
@@ -55,19 +55,20 @@ RETRIABLE_COORDINATOR_ERRORS: Final = (
 
 
 def verify_batch(
-    context: RequestContext, transactional_id: str | None, partition: Partition, batch: Batch
+    state: ClusterState,
+    version: int,
+    transactional_id: str | None,
+    partition: Partition,
+    batch: Batch,
 ) -> None:
-    """Verify that a batch of a Produce request may join its transaction. Raise ApiError otherwise."""
+    """Verify that a batch of a Produce request of this version may join its transaction. Raise ApiError otherwise."""
     if transactional_id is None:
         raise ApiError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     producer = ProducerIdAndEpoch(batch.producer_id, batch.producer_epoch)
     if not has_open_transaction(partition, producer):
-        adds, knows_abortable = (
-            context.version >= PRODUCE_ADDS_SINCE,
-            context.version >= PRODUCE_ABORTABLE_SINCE,
-        )
+        adds, knows_abortable = version >= PRODUCE_ADDS_SINCE, version >= PRODUCE_ABORTABLE_SINCE
         verify_or_add_partition(
-            context.state,
+            state,
             transactional_id,
             producer,
             partition.tp,
@@ -120,7 +121,7 @@ def _coordinator(state: ClusterState, transactional_id: str) -> TransactionCoord
     broker = state.brokers[partition.leader]
     if not broker.running or broker.paused:
         raise ApiError(COORDINATOR_NOT_AVAILABLE)
-    return broker.transactions
+    return transactions_of(broker)
 
 
 def _partition_leader_error(code: int, adds: bool) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
+from kclient.embedded.groups.loading import groups_of
 from kclient.errors import ListenerError
 from kclient.group.consumer_protocol.state import ConsumerMemberState
 from tests.group.consumer_protocol.embedded_members import (
@@ -305,6 +306,6 @@ def test_closing_while_the_join_is_not_answered_is_followed_by_leaving() -> None
         await polled_until(lambda: heartbeats(cluster), consumer)
         await consumer.close()
         assert [beat.member_epoch for beat in heartbeats(cluster)] == [0, -1]
-        await until(lambda: not cluster.state.brokers[1].groups.groups["g"].members)
+        await until(lambda: not groups_of(cluster.state.brokers[1]).groups["g"].members)
 
     on_a_cluster(scene)

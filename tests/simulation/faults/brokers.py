@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from kclient.embedded.state import Partition
+from kclient.embedded.partition import Partition
 from tests.simulation.application import GROUP, TOPIC
 from tests.simulation.faults.kinds import End, amount, broker, kind, nothing, partition, several_brokers
 from tests.simulation.faults.logs import target

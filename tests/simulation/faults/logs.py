@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.state import Partition
+from kclient.embedded.partition import Partition
 from tests.simulation.application import TOPIC
 from tests.simulation.faults.kinds import End, amount, kind, partition
 from tests.simulation.plan import Fault

@@ -19,7 +19,7 @@ from tests.simulation.invariants.groups import Owned, is_stable, name_of
 from tests.simulation.watch import Handed, Invariant, Offsets
 
 if TYPE_CHECKING:
-    from kclient.embedded.state import Partition
+    from kclient.embedded.partition import Partition
     from tests.simulation.stage import Stage
 
 OF_MEMBERS: Final = ("ConsumerGroupHeartbeatRequest", "HeartbeatRequest")

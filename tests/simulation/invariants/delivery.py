@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kclient.embedded.groups.loading import groups_of
 from kclient.embedded.releases import Release
 from kclient.errors import CorruptBatchError
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -15,7 +16,7 @@ from tests.simulation.ledger import Row
 from tests.simulation.watch import Handed, Invariant, Offsets
 
 if TYPE_CHECKING:
-    from kclient.embedded.state import Partition
+    from kclient.embedded.partition import Partition
     from tests.simulation.stage import Stage
 
 DAMAGING: Final = ("flip_bits",)
@@ -232,7 +233,9 @@ class Positions(Invariant):
         return [
             group.offsets.committed[tp].offset
             for broker in self.stage.cluster.state.brokers.values()
-            if broker.running and (group := broker.groups.groups.get(GROUP)) and tp in group.offsets.committed
+            if broker.running
+            and (group := groups_of(broker).groups.get(GROUP))
+            and tp in group.offsets.committed
         ]
 
 

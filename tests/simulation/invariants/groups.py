@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.groups.classic.metadata import ClassicGroupState
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroupState
+from kclient.embedded.groups.consumer_protocol.metadata import ConsumerGroupState
+from kclient.embedded.groups.loading import groups_of
 from kclient.protocol.message import Message
 from kclient.types import TopicPartition
 from tests.simulation.application import GROUP
 
 if TYPE_CHECKING:
-    from kclient.embedded.groups.group import CoordinatorGroup
+    from kclient.embedded.groups.coordinator import CoordinatorGroup
     from tests.simulation.stage import Stage
 
 HEARTBEAT: Final = "ConsumerGroupHeartbeat"
@@ -37,7 +38,7 @@ def group_of(stage: Stage) -> CoordinatorGroup | None:
     """The group as its coordinator has it, None where there is no coordinator."""
     partition = stage.group_partition(GROUP)
     broker = None if partition is None else stage.cluster.state.brokers.get(partition.leader)
-    return None if broker is None or not broker.running else broker.groups.groups.get(GROUP)
+    return None if broker is None or not broker.running else groups_of(broker).groups.get(GROUP)
 
 
 def is_stable(stage: Stage) -> bool:

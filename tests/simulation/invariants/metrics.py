@@ -14,7 +14,7 @@ from tests.simulation.invariants.groups import name_of
 from tests.simulation.watch import Invariant, Offsets
 
 if TYPE_CHECKING:
-    from kclient.embedded.state import Partition
+    from kclient.embedded.partition import Partition
     from tests.simulation.stage import Stage
 
 LOOK_EVERY: Final = 16  # polls

@@ -17,7 +17,7 @@ from tests.simulation.ledger import Row
 from tests.simulation.watch import Handed, Invariant
 
 if TYPE_CHECKING:
-    from kclient.embedded.state import Partition
+    from kclient.embedded.partition import Partition
     from tests.simulation.stage import Stage
 
 MOST_PARTITIONS: Final = 200

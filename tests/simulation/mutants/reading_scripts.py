@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import Factory, Listener
+from kclient.embedded.listener import Factory, Listener
 from kclient.errors import CorruptBatchError
 from kclient.protocol.errors import KAFKA_STORAGE_ERROR
 from kclient.types import TopicPartition

@@ -12,7 +12,7 @@ from typing import Any
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.embedded import EmbeddedCluster
-from kclient.embedded.connection import Factory, Listener
+from kclient.embedded.listener import Factory, Listener
 from kclient.errors import ConcurrentUseError, ConnectError, ProtocolDecodeError, WakeupError
 from kclient.group.classic.rebalance import JoinGroup
 from kclient.runtime import Runtime

@@ -13,10 +13,10 @@ from kclient.embedded.groups.classic.join import JoiningMember, join
 from kclient.embedded.groups.classic.metadata import RESPONSES, ClassicGroupMetadata, ClassicGroupState
 from kclient.embedded.groups.classic.records import group_tombstone
 from kclient.embedded.groups.classic.sync import sync
-from kclient.embedded.groups.group import Committer
+from kclient.embedded.groups.coordinator import Committer
 from kclient.embedded.groups.offsets import CommittedOffset
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import RequestContext
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -95,19 +95,19 @@ class ClassicGroup(ClassicGroupMetadata):
     # --- requests
 
     async def classic_join(
-        self, context: RequestContext, request: JoinGroupRequest
+        self, context: ReceivedRequest, request: JoinGroupRequest
     ) -> JoinGroupResponse | None:
         return await join(self, JoiningMember.of(context, request))
 
     async def classic_sync(
-        self, context: RequestContext, request: SyncGroupRequest
+        self, context: ReceivedRequest, request: SyncGroupRequest
     ) -> SyncGroupResponse | None:
         return await sync(self, request)
 
-    def classic_heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> int:
+    def classic_heartbeat(self, context: ReceivedRequest, request: HeartbeatRequest) -> int:
         return heartbeat(self, request)
 
-    def classic_leave(self, context: RequestContext, who: MemberIdentity) -> int:
+    def classic_leave(self, context: ReceivedRequest, who: MemberIdentity) -> int:
         return leave(self, who)
 
     # --- life

@@ -19,7 +19,7 @@ from kclient.embedded.groups.classic.metadata import (
     notify_rebalanced,
 )
 from kclient.embedded.groups.classic.records import group_record
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
 from kclient.protocol.errors import (
@@ -47,7 +47,7 @@ class JoiningMember:
     version: int
 
     @classmethod
-    def of(cls, context: RequestContext, request: JoinGroupRequest) -> Self:
+    def of(cls, context: ReceivedRequest, request: JoinGroupRequest) -> Self:
         """Return the member of a request. Version 0 has no rebalance timeout: use the session timeout."""
         session, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
         return cls(

@@ -16,7 +16,7 @@ import attrs
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.clock import Timer
-from kclient.embedded.groups.group import CLASSIC, CoordinatorGroup
+from kclient.embedded.groups.coordinator import CLASSIC, CoordinatorGroup
 from kclient.embedded.releases import Release
 from kclient.errors import InternalError, ProtocolDecodeError
 from kclient.generated.join_group_response import JoinGroupResponse

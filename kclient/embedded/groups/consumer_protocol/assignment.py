@@ -14,12 +14,16 @@ from typing import Final
 import attrs
 
 from kclient.embedded.groups.consumer_protocol.assignors import ASSIGNORS, MemberSubscription
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, metadata_hash, subscribed_topics
 from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.groups.consumer_protocol.member import (
     ConsumerGroupMember,
     MemberState,
     TopicIdPartition,
+)
+from kclient.embedded.groups.consumer_protocol.metadata import (
+    ConsumerGroupMetadata,
+    metadata_hash,
+    subscribed_topics,
 )
 from kclient.embedded.releases import Release
 
@@ -36,7 +40,7 @@ def advance(journal: Journal, changed: bool) -> None:
         _assign(journal)
 
 
-def _due(group: ConsumerGroup) -> bool:
+def _due(group: ConsumerGroupMetadata) -> bool:
     """Whether targets may be computed: from 4.3 on once in an interval (KIP-1263)."""
     cluster = group.cluster
     if cluster.release < INTERVALS_SINCE:
@@ -56,18 +60,18 @@ def _assign(journal: Journal) -> None:
     journal.set_assignment_epoch(group.cluster.clock.wall_ms())
 
 
-def _member_subscription(group: ConsumerGroup, member: ConsumerGroupMember) -> MemberSubscription:
+def _member_subscription(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> MemberSubscription:
     held = group.targets.get(member.member_id, ())
     return MemberSubscription(member.member_id, topic_ids(group, member), held, member.instance_id)
 
 
-def topic_ids(group: ConsumerGroup, member: ConsumerGroupMember) -> tuple[bytes, ...]:
+def topic_ids(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> tuple[bytes, ...]:
     """Return the ids of the existing topics that a member subscribes to."""
     topics = group.cluster.topics
     return tuple(topics[name].topic_id for name in group.topics_of(member) if name in topics)
 
 
-def target_of(group: ConsumerGroup, member: ConsumerGroupMember) -> tuple[TopicIdPartition, ...]:
+def target_of(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> tuple[TopicIdPartition, ...]:
     """Return the target of a member, without topics that it no longer subscribes to."""
     wanted = topic_ids(group, member)
     return tuple(one for one in group.targets.get(member.member_id, ()) if one.topic_id in wanted)

@@ -15,7 +15,6 @@ import attrs
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer_protocol import leave
 from kclient.embedded.groups.consumer_protocol.assignment import advance, target_of
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
 from kclient.embedded.groups.consumer_protocol.heartbeat import new_member_id, settle, take_place
 from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.groups.consumer_protocol.leave import expire_member, restart_session_timer
@@ -25,6 +24,7 @@ from kclient.embedded.groups.consumer_protocol.member import (
     MemberState,
     MemberTimerKind,
 )
+from kclient.embedded.groups.consumer_protocol.metadata import ConsumerGroupMetadata
 from kclient.embedded.groups.consumer_protocol.migration import (
     downgrade_if_all_classic,
     read_subscription,
@@ -32,7 +32,7 @@ from kclient.embedded.groups.consumer_protocol.migration import (
     write_assignment,
 )
 from kclient.embedded.groups.consumer_protocol.validation import check_group_size, known_member
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.generated.heartbeat_request import HeartbeatRequest
 from kclient.generated.join_group_request import JoinGroupRequest
 from kclient.generated.join_group_response import JoinGroupResponse
@@ -55,7 +55,9 @@ TWO_STEPS_SINCE: Final = 4  # the JoinGroup version in which a dynamic member fi
 # --- JoinGroup
 
 
-def join(group: ConsumerGroup, context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+def join(
+    group: ConsumerGroupMetadata, received: ReceivedRequest, request: JoinGroupRequest
+) -> JoinGroupResponse:
     """Return the response at once: there is no join phase. Raise ApiError."""
     check_group_size(group, request.member_id)
     part = HostedClassicMember(
@@ -63,11 +65,11 @@ def join(group: ConsumerGroup, context: RequestContext, request: JoinGroupReques
     )
     if not _supported(group, request.member_id, request.protocol_type, part):
         raise ApiError(INCONSISTENT_GROUP_PROTOCOL)
-    member_id = request.member_id or new_member_id(context.state)
-    if context.version >= TWO_STEPS_SINCE and request.group_instance_id is None and not request.member_id:
+    member_id = request.member_id or new_member_id(group.cluster)
+    if received.version >= TWO_STEPS_SINCE and request.group_instance_id is None and not request.member_id:
         return JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
     found = _find(group, request)
-    after = _enter(group, context, request, found, member_id, part)
+    after = _enter(group, received, request, found, member_id, part)
     if found is not None and found.classic is None:
         downgrade_if_all_classic(group, rebalance_now=False)
     return JoinGroupResponse(
@@ -79,8 +81,8 @@ def join(group: ConsumerGroup, context: RequestContext, request: JoinGroupReques
 
 
 def _enter(
-    group: ConsumerGroup,
-    context: RequestContext,
+    group: ConsumerGroupMetadata,
+    received: ReceivedRequest,
     request: JoinGroupRequest,
     found: ConsumerGroupMember | None,
     member_id: str,
@@ -94,8 +96,8 @@ def _enter(
         before,
         instance_id=request.group_instance_id,
         rack_id=subscription.rack_id,
-        client_id=context.client_id,
-        client_host=context.client_host,
+        client_id=received.client_id,
+        client_host=received.client_host,
         topics=tuple(sorted(set(subscription.topics))),
         regex="",
         rebalance_timeout_ms=_rebalance_timeout(request),
@@ -111,7 +113,9 @@ def _enter(
     return after
 
 
-def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: HostedClassicMember) -> bool:
+def _supported(
+    group: ConsumerGroupMetadata, member_id: str, protocol_type: str, part: HostedClassicMember
+) -> bool:
     """Whether every other classic member supports one of its protocols."""
     others = [
         dict(other.classic.protocols)
@@ -122,7 +126,7 @@ def _supported(group: ConsumerGroup, member_id: str, protocol_type: str, part: H
     return protocol_type == PROTOCOL_TYPE and common
 
 
-def _find(group: ConsumerGroup, request: JoinGroupRequest) -> ConsumerGroupMember | None:
+def _find(group: ConsumerGroupMetadata, request: JoinGroupRequest) -> ConsumerGroupMember | None:
     """Return the member, or the static one that it replaces; None for a new one. Raise ApiError."""
     if request.group_instance_id is None:
         return group.members.get(request.member_id)
@@ -135,7 +139,7 @@ def _rebalance_timeout(request: JoinGroupRequest) -> int:
     return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
 
 
-def _joined(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def _joined(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> None:
     restart_session_timer(group, member)
     group.timers.stop(member.member_id, MemberTimerKind.JOIN)
     late = partial(expire_member, group, member.member_id)
@@ -145,7 +149,7 @@ def _joined(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
 # --- SyncGroup
 
 
-def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
+def sync(group: ConsumerGroupMetadata, request: SyncGroupRequest) -> SyncGroupResponse:
     """Return the coordinator's assignment; the request's assignments are ignored. Raise ApiError."""
     member, part = _classic(group, request.member_id, request.group_instance_id)
     name, subscription = part.protocols[0]
@@ -167,7 +171,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
 # --- Heartbeat and LeaveGroup
 
 
-def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> int:
+def heartbeat(group: ConsumerGroupMetadata, request: HeartbeatRequest) -> int:
     """Return the error code of the response. Raise ApiError for an unknown member."""
     member, _ = _classic(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
@@ -178,7 +182,7 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest) -> int:
     return REBALANCE_IN_PROGRESS
 
 
-def _must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+def _must_rejoin(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> bool:
     """Whether its epoch is old, it must revoke partitions, or it may get all that it waits for."""
     if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
@@ -187,7 +191,7 @@ def _must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     return waits and not any(one in group.holders for one in missing)
 
 
-def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
+def leave_group(group: ConsumerGroupMetadata, who: MemberIdentity) -> int:
     """Remove a member of either protocol, found by its id or its instance id; return the error code."""
     member_id = who.member_id
     if not member_id and who.group_instance_id is not None:
@@ -202,7 +206,7 @@ def leave_group(group: ConsumerGroup, who: MemberIdentity) -> int:
 
 
 def _classic(
-    group: ConsumerGroup, member_id: str, instance_id: str | None
+    group: ConsumerGroupMetadata, member_id: str, instance_id: str | None
 ) -> tuple[ConsumerGroupMember, HostedClassicMember]:
     member = known_member(group, member_id, instance_id)
     if member.classic is None:
@@ -215,7 +219,7 @@ def _check_generation(member: ConsumerGroupMember, generation: int) -> None:
         raise ApiError(ILLEGAL_GENERATION)
 
 
-def _start_join_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def _start_join_timer(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> None:
     """Start the rebalance timeout, within which the member must send JoinGroup."""
     if not group.timers.running(member.member_id, MemberTimerKind.JOIN):
         late = partial(expire_member, group, member.member_id)

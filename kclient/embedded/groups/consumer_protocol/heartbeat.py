@@ -9,10 +9,8 @@ from typing import Any, Final
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.classic.group import ClassicGroup
 from kclient.embedded.groups.consumer_protocol import regex
 from kclient.embedded.groups.consumer_protocol.assignment import advance, reconcile, target_of
-from kclient.embedded.groups.consumer_protocol.group import BEGIN_AT_ONE, ConsumerGroup
 from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.groups.consumer_protocol.leave import restart_session_timer, update_rebalance_timer
 from kclient.embedded.groups.consumer_protocol.member import (
@@ -22,7 +20,7 @@ from kclient.embedded.groups.consumer_protocol.member import (
     by_topic,
     from_wire,
 )
-from kclient.embedded.groups.consumer_protocol.migration import upgraded
+from kclient.embedded.groups.consumer_protocol.metadata import BEGIN_AT_ONE, ConsumerGroupMetadata
 from kclient.embedded.groups.consumer_protocol.validation import (
     check_epoch,
     check_group_size,
@@ -30,9 +28,8 @@ from kclient.embedded.groups.consumer_protocol.validation import (
     known_member,
 )
 from kclient.embedded.groups.coordinator import GroupCoordinator
-from kclient.embedded.groups.group import CoordinatorGroup
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import ClusterState
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.generated.consumer_group_heartbeat_response import (
@@ -40,7 +37,7 @@ from kclient.generated.consumer_group_heartbeat_response import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from kclient.protocol.errors import GROUP_ID_NOT_FOUND, REBALANCE_IN_PROGRESS, UNSUPPORTED_VERSION
+from kclient.protocol.errors import GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION
 
 Request = ConsumerGroupHeartbeatRequest
 Owned = Collection[TopicIdPartition] | None
@@ -49,64 +46,35 @@ ENABLED_SINCE: Final = Release.parse(
 )  # brokers of 3.7 to 3.9 advertise the APIs, but reject every request
 
 
-@attrs.frozen
-class GroupToJoin:
-    """A group that a member may join; `keep` adds it to the coordinator after the member has joined."""
-
-    journal: Journal
-    instead_of: CoordinatorGroup | None
-
-    def keep(self) -> None:
-        """Add the group to the coordinator. Parked requests to the group that it replaces get REBALANCE_IN_PROGRESS."""
-        group = self.journal.group
-        group.coordinator.groups[group.group_id] = group
-        for member in group.members.values():
-            if member.classic is not None:
-                restart_session_timer(group, member)
-        if self.instead_of is not None:
-            self.instead_of.end(REBALANCE_IN_PROGRESS)
-
-
 def check_enabled(release: Release) -> None:
     """Raise ApiError if the release does not have the consumer protocol enabled."""
     if release < ENABLED_SINCE:
         raise ApiError(UNSUPPORTED_VERSION)
 
 
-def known_group(coordinator: GroupCoordinator, group_id: str, called: str) -> ConsumerGroup:
+def known_group(coordinator: GroupCoordinator, group_id: str, called: str) -> ConsumerGroupMetadata:
     """Return an existing consumer group. Raise ApiError with a message that begins with `called`."""
     group = coordinator.find(group_id)
     if group is None:
         raise ApiError(GROUP_ID_NOT_FOUND, f"{called} {group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
+    if not isinstance(group, ConsumerGroupMetadata):
         raise ApiError(GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     return group
 
 
-def group_to_join(coordinator: GroupCoordinator, group_id: str) -> GroupToJoin:
-    """Return the group, a new one, or the upgraded classic group. Raise ApiError if that is not allowed."""
-    group = coordinator.find(group_id)
-    if isinstance(group, ConsumerGroup):
-        return GroupToJoin(Journal(group), None)
-    if not isinstance(group, ClassicGroup):
-        return GroupToJoin(Journal(ConsumerGroup(coordinator, group_id)), None)
-    if group.empty:
-        fresh = ConsumerGroup(coordinator, group_id, group.offsets)
-        return GroupToJoin(Journal(fresh, group.tombstones()), group)
-    return GroupToJoin(upgraded(group), group)
-
-
-def heartbeat(journal: Journal, context: RequestContext, request: Request) -> ConsumerGroupHeartbeatResponse:
+def heartbeat(
+    journal: Journal, received: ReceivedRequest, request: Request
+) -> ConsumerGroupHeartbeatResponse:
     """Handle a heartbeat: all checks before any change. Raise ApiError."""
     group = journal.group
     check_group_size(group, request.member_id)
-    member_id = request.member_id or new_member_id(context.state)
+    member_id = request.member_id or new_member_id(group.cluster)
     owned = None if request.topic_partitions is None else from_wire(request.topic_partitions)
     found = _find(group, request, member_id, owned)
     if request.subscribed_topic_regex:
         regex.compiled(request.subscribed_topic_regex)
     before = take_place(journal, found, member_id, rejoins=request.member_epoch == JOINING)
-    updated = _with_metadata(before, context, request)
+    updated = _with_metadata(before, received, request)
     if before.member_id not in group.members or updated.metadata_fields != before.metadata_fields:
         journal.set_metadata(updated)
         regex.forget_unused(journal)
@@ -114,7 +82,7 @@ def heartbeat(journal: Journal, context: RequestContext, request: Request) -> Co
     after = settle(journal, updated, owned)
     journal.write()
     restart_session_timer(group, after)
-    regex.resolve_later(group, context)
+    regex.resolve_later(group, received.principal)
     return _answer(group, request, before, after)
 
 
@@ -140,7 +108,9 @@ def new_member_id(state: ClusterState) -> str:
     return base64.urlsafe_b64encode(state.new_id()).decode().rstrip("=")
 
 
-def _find(group: ConsumerGroup, request: Request, member_id: str, owned: Owned) -> ConsumerGroupMember | None:
+def _find(
+    group: ConsumerGroupMetadata, request: Request, member_id: str, owned: Owned
+) -> ConsumerGroupMember | None:
     """Return the member, or the static one that it replaces; None for a new one. Raise ApiError."""
     if request.member_epoch != JOINING:
         member = known_member(group, member_id, request.instance_id)
@@ -179,7 +149,7 @@ def take_place(
 
 
 def _with_metadata(
-    member: ConsumerGroupMember, context: RequestContext, request: Request
+    member: ConsumerGroupMember, received: ReceivedRequest, request: Request
 ) -> ConsumerGroupMember:
     """Return the member with the metadata of the heartbeat; absent fields stay unchanged."""
     said: dict[str, Any] = {
@@ -194,12 +164,12 @@ def _with_metadata(
         said["topics"] = tuple(sorted(set(request.subscribed_topic_names)))
     changes = {name: value for name, value in said.items() if value is not None}
     return attrs.evolve(
-        member, client_id=context.client_id, client_host=context.client_host, classic=None, **changes
+        member, client_id=received.client_id, client_host=received.client_host, classic=None, **changes
     )
 
 
 def _subscription_changed(
-    group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember
+    group: ConsumerGroupMetadata, before: ConsumerGroupMember, updated: ConsumerGroupMember
 ) -> bool:
     """Whether the group epoch must be bumped; an unresolved regular expression bumps it when it is resolved."""
     if before.epoch == JOINING and group.cluster.release < BEGIN_AT_ONE and not before.assigned:
@@ -213,7 +183,7 @@ def _subscription_changed(
 
 
 def _answer(
-    group: ConsumerGroup, request: Request, before: ConsumerGroupMember, after: ConsumerGroupMember
+    group: ConsumerGroupMetadata, request: Request, before: ConsumerGroupMember, after: ConsumerGroupMember
 ) -> ConsumerGroupHeartbeatResponse:
     """Return the response; its assignment is null unless it changed or the heartbeat was a full one."""
     said_all = request.member_epoch == JOINING or (

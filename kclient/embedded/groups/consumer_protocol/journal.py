@@ -10,8 +10,11 @@ from collections.abc import Iterable
 
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.groups.consumer_protocol import records
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, ResolvedRegularExpression
 from kclient.embedded.groups.consumer_protocol.member import LEAVING, ConsumerGroupMember, TopicIdPartition
+from kclient.embedded.groups.consumer_protocol.metadata import (
+    ConsumerGroupMetadata,
+    ResolvedRegularExpression,
+)
 from kclient.records.writer import NewRecord
 from kclient.types import TopicPartition
 
@@ -19,7 +22,7 @@ from kclient.types import TopicPartition
 class Journal:
     """The changes of one request or timer to a group. `write` appends their records."""
 
-    def __init__(self, group: ConsumerGroup, before: Iterable[NewRecord] = ()) -> None:
+    def __init__(self, group: ConsumerGroupMetadata, before: Iterable[NewRecord] = ()) -> None:
         self.group = group
         self._before = group.snapshot()
         self._records: list[NewRecord] = list(before)
@@ -107,7 +110,7 @@ class Journal:
                 del self.group.holders[partition]
 
 
-def notify_observers(group: ConsumerGroup, member_id: str) -> None:
+def notify_observers(group: ConsumerGroupMetadata, member_id: str) -> None:
     """Notify observers of the partitions of a member; of none, in epoch −1, after it has left."""
     member = group.members.get(member_id)
     epoch, holds = (LEAVING, ()) if member is None else (member.epoch, member.holds)

@@ -8,7 +8,6 @@ from typing import Final
 
 import attrs
 
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup, metadata_hash
 from kclient.embedded.groups.consumer_protocol.journal import Journal
 from kclient.embedded.groups.consumer_protocol.member import (
     LEAVING_TEMPORARILY,
@@ -16,6 +15,7 @@ from kclient.embedded.groups.consumer_protocol.member import (
     MemberState,
     MemberTimerKind,
 )
+from kclient.embedded.groups.consumer_protocol.metadata import ConsumerGroupMetadata, metadata_hash
 from kclient.embedded.groups.consumer_protocol.migration import downgrade_if_all_classic
 from kclient.embedded.groups.consumer_protocol.regex import forget_unused
 from kclient.embedded.groups.consumer_protocol.validation import known_member
@@ -24,13 +24,13 @@ from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHear
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 
-def start_timers(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def start_timers(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> None:
     """Start the timers of a member that was loaded."""
     restart_session_timer(group, member)
     update_rebalance_timer(group, member)
 
 
-def restart_session_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def restart_session_timer(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> None:
     """Restart the session timer of a member."""
     session_ms = group.cluster.settings.group_consumer_session_timeout_ms
     if member.classic is not None:
@@ -39,7 +39,7 @@ def restart_session_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> 
     group.timers.start(member.member_id, MemberTimerKind.SESSION, session_ms, late)
 
 
-def update_rebalance_timer(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def update_rebalance_timer(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> None:
     """Start the rebalance timer of a member that must revoke partitions; stop it otherwise."""
     if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
         late = partial(expire_member, group, member.member_id)
@@ -48,7 +48,7 @@ def update_rebalance_timer(group: ConsumerGroup, member: ConsumerGroupMember) ->
         group.timers.stop(member.member_id, MemberTimerKind.REBALANCE)
 
 
-def expire_member(group: ConsumerGroup, member_id: str) -> None:
+def expire_member(group: ConsumerGroupMetadata, member_id: str) -> None:
     """Remove a member after its session or rebalance timeout."""
     if not group.dead and member_id in group.members:
         remove(group, [group.members[member_id]])
@@ -59,7 +59,9 @@ NO_MEMBERS_NO_TARGETS_SINCE: Final = Release.parse(
 )  # the assignment epoch of an empty group equals its group epoch
 
 
-def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+def leave(
+    group: ConsumerGroupMetadata, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse:
     """Handle a heartbeat with epoch −1 or −2. Raise ApiError for an unknown member."""
     member = known_member(group, request.member_id, request.instance_id)
     if request.member_epoch == LEAVING_TEMPORARILY:
@@ -69,7 +71,7 @@ def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Consu
     return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
 
-def remove(group: ConsumerGroup, members: Sequence[ConsumerGroupMember]) -> None:
+def remove(group: ConsumerGroupMetadata, members: Sequence[ConsumerGroupMember]) -> None:
     """Remove members; the others get their partitions with the next heartbeats."""
     gone = [member.member_id for member in members]
     if downgrade_if_all_classic(group, gone):
@@ -84,7 +86,7 @@ def remove(group: ConsumerGroup, members: Sequence[ConsumerGroupMember]) -> None
     journal.write()
 
 
-def _leave_temporarily(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+def _leave_temporarily(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> None:
     """Let a static member leave temporarily: it keeps its partitions until its session expires."""
     journal = Journal(group)
     away = attrs.evolve(

@@ -19,8 +19,8 @@ from typing import Final, NamedTuple, Protocol
 import attrs
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.broker import EmbeddedBroker
 from kclient.embedded.clock import Timer
+from kclient.embedded.state import BrokerState
 
 
 class TopicIdPartition(NamedTuple):
@@ -136,7 +136,7 @@ class MemberTimerKind(enum.Enum):
 class MemberTimers:
     """The running timers of a group's members."""
 
-    broker: EmbeddedBroker
+    broker: BrokerState
     _running: dict[tuple[str, MemberTimerKind], Timer] = attrs.field(factory=dict)
 
     def start(self, member_id: str, kind: MemberTimerKind, ms: int, late: Callable[[], None]) -> None:

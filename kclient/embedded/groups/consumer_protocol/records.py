@@ -14,17 +14,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from kclient.embedded.groups.consumer_protocol.group import (
-    ConsumerGroup,
-    ResolvedRegularExpression,
-    hash_of,
-    replica_racks,
-    subscribed_topics,
-)
 from kclient.embedded.groups.consumer_protocol.member import (
     ConsumerGroupMember,
     Epochs,
@@ -34,7 +27,14 @@ from kclient.embedded.groups.consumer_protocol.member import (
     by_topic,
     from_wire,
 )
-from kclient.embedded.groups.records import record
+from kclient.embedded.groups.consumer_protocol.metadata import (
+    ConsumerGroupMetadata,
+    ResolvedRegularExpression,
+    hash_of,
+    replica_racks,
+    subscribed_topics,
+)
+from kclient.embedded.groups.records import OffsetsTopicRow, record
 from kclient.embedded.releases import Release
 from kclient.generated.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -75,12 +75,6 @@ from kclient.generated.consumer_group_target_assignment_metadata_value import (
 from kclient.protocol.message import Message
 from kclient.records.writer import NewRecord
 
-if TYPE_CHECKING:
-    from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
-    from kclient.embedded.groups.coordinator import GroupCoordinator
-    from kclient.embedded.groups.loading import OffsetsTopicRow
-
-
 HASH_SINCE: Final = Release.parse("4.1")
 TIMES_AND_EPOCHS_SINCE: Final = Release.parse("4.3")
 
@@ -88,7 +82,7 @@ TIMES_AND_EPOCHS_SINCE: Final = Release.parse("4.3")
 # --- the group
 
 
-def group_epoch(group: ConsumerGroup) -> list[NewRecord]:
+def group_epoch(group: ConsumerGroupMetadata) -> list[NewRecord]:
     """Return the records of the group epoch, with a hash of the topics; before 4.1 the topics in a separate record."""
     key = ConsumerGroupMetadataKey(group_id=group.group_id)
     if group.cluster.release >= HASH_SINCE:
@@ -97,7 +91,7 @@ def group_epoch(group: ConsumerGroup) -> list[NewRecord]:
     return [_partition_metadata(group), _record(group, key, ConsumerGroupMetadataValue(epoch=group.epoch))]
 
 
-def _partition_metadata(group: ConsumerGroup) -> NewRecord:
+def _partition_metadata(group: ConsumerGroupMetadata) -> NewRecord:
     rows = [
         TopicMetadata(
             topic_id=topic.topic_id,
@@ -114,7 +108,7 @@ def _partition_metadata(group: ConsumerGroup) -> NewRecord:
     return _record(group, key, ConsumerGroupPartitionMetadataValue(topics=rows))
 
 
-def assignment_epoch(group: ConsumerGroup) -> NewRecord:
+def assignment_epoch(group: ConsumerGroupMetadata) -> NewRecord:
     """Return the record of the assignment epoch; from 4.3 on with the time of the computation."""
     value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=group.assignment_epoch)
     if group.cluster.release >= TIMES_AND_EPOCHS_SINCE:
@@ -122,7 +116,7 @@ def assignment_epoch(group: ConsumerGroup) -> NewRecord:
     return _record(group, ConsumerGroupTargetAssignmentMetadataKey(group_id=group.group_id), value)
 
 
-def pattern(group: ConsumerGroup, text: str) -> NewRecord:
+def pattern(group: ConsumerGroupMetadata, text: str) -> NewRecord:
     """Return the record of a resolved regular expression; its tombstone if the group does not use it."""
     key = ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=text)
     resolved = group.patterns.get(text)
@@ -132,7 +126,7 @@ def pattern(group: ConsumerGroup, text: str) -> NewRecord:
     return _record(group, key, value)
 
 
-def group_tombstones(group: ConsumerGroup) -> list[NewRecord]:
+def group_tombstones(group: ConsumerGroupMetadata) -> list[NewRecord]:
     """Return tombstones of the group and all its members."""
     group_id = group.group_id
     members = [_member_keys(group, member_id) for member_id in group.members]
@@ -154,7 +148,7 @@ def group_tombstones(group: ConsumerGroup) -> list[NewRecord]:
 # --- members
 
 
-def metadata(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
+def metadata(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> NewRecord:
     """Return the metadata record of a member."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -171,7 +165,7 @@ def metadata(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
     return _record(group, key, value)
 
 
-def target(group: ConsumerGroup, member_id: str) -> NewRecord:
+def target(group: ConsumerGroupMetadata, member_id: str) -> NewRecord:
     """Return the target assignment record of a member."""
     rows = [
         TopicPartition(topic_id=topic_id, partitions=numbers)
@@ -181,7 +175,7 @@ def target(group: ConsumerGroup, member_id: str) -> NewRecord:
     return _record(group, key, ConsumerGroupTargetAssignmentMemberValue(topic_partitions=rows))
 
 
-def current(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
+def current(group: ConsumerGroupMetadata, member: ConsumerGroupMember) -> NewRecord:
     """Return the current assignment record of a member: owned and revoked partitions, epoch, state."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
@@ -194,12 +188,12 @@ def current(group: ConsumerGroup, member: ConsumerGroupMember) -> NewRecord:
     return _record(group, key, value)
 
 
-def member_tombstones(group: ConsumerGroup, member_id: str) -> list[NewRecord]:
+def member_tombstones(group: ConsumerGroupMetadata, member_id: str) -> list[NewRecord]:
     """Return the tombstones of a member's three records."""
     return [_record(group, key, None) for key in _member_keys(group, member_id)]
 
 
-def _member_keys(group: ConsumerGroup, member_id: str) -> tuple[Message, Message, Message]:
+def _member_keys(group: ConsumerGroupMetadata, member_id: str) -> tuple[Message, Message, Message]:
     return (
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group.group_id, member_id=member_id),
         ConsumerGroupTargetAssignmentMemberKey(group_id=group.group_id, member_id=member_id),
@@ -212,7 +206,7 @@ def _classic(part: HostedClassicMember) -> ClassicMemberMetadata:
     return ClassicMemberMetadata(session_timeout_ms=part.session_timeout_ms, supported_protocols=rows)
 
 
-def _with_epochs(group: ConsumerGroup, partitions: Epochs) -> list[TopicPartitions]:
+def _with_epochs(group: ConsumerGroupMetadata, partitions: Epochs) -> list[TopicPartitions]:
     known = group.cluster.release >= TIMES_AND_EPOCHS_SINCE
     rows = []
     for topic_id, numbers in by_topic(partitions).items():
@@ -221,26 +215,24 @@ def _with_epochs(group: ConsumerGroup, partitions: Epochs) -> list[TopicPartitio
     return rows
 
 
-def _record(group: ConsumerGroup, key: Message, value: Message | None) -> NewRecord:
+def _record(group: ConsumerGroupMetadata, key: Message, value: Message | None) -> NewRecord:
     return record(key, value, timestamp=group.cluster.clock.wall_ms())
 
 
-def restore(coordinator: GroupCoordinator, group_id: str, rows: Iterable[OffsetsTopicRow]) -> ConsumerGroup:
-    """Return the group of these records, in any order, without running timers."""
-    group = ConsumerGroup(coordinator, group_id)
+def read_rows(group: ConsumerGroupMetadata, rows: Iterable[OffsetsTopicRow]) -> None:
+    """Load a group from these records, in any order; its timers do not run yet."""
     for row in rows:
         if row.kind in _READERS:
             _READERS[row.kind](group, row.key, row.value)
-    return group
 
 
-def _read_group(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _read_group(group: ConsumerGroupMetadata, key: Any, value: Any) -> None:
     group.epoch = value.epoch
     # Before 4.1 the topics are in a separate record.
     group.metadata_hash = value.metadata_hash or group.metadata_hash
 
 
-def _read_topics(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _read_topics(group: ConsumerGroupMetadata, key: Any, value: Any) -> None:
     topics = sorted(value.topics, key=lambda topic: topic.topic_name)
     group.metadata_hash = hash_of(
         (
@@ -253,11 +245,11 @@ def _read_topics(group: ConsumerGroup, key: Any, value: Any) -> None:
     )
 
 
-def _read_target_epoch(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _read_target_epoch(group: ConsumerGroupMetadata, key: Any, value: Any) -> None:
     group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
 
 
-def _read_member(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _read_member(group: ConsumerGroupMetadata, key: Any, value: Any) -> None:
     updated = value.classic_member_metadata
     classic = updated and HostedClassicMember(
         updated.session_timeout_ms,
@@ -277,11 +269,11 @@ def _read_member(group: ConsumerGroup, key: Any, value: Any) -> None:
     )
 
 
-def _read_target(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _read_target(group: ConsumerGroupMetadata, key: Any, value: Any) -> None:
     group.targets[key.member_id] = from_wire(value.topic_partitions)
 
 
-def _read_current(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _read_current(group: ConsumerGroupMetadata, key: Any, value: Any) -> None:
     member = group.members[key.member_id] = attrs.evolve(
         group.members.get(key.member_id) or ConsumerGroupMember(key.member_id),
         epoch=value.member_epoch,
@@ -293,7 +285,7 @@ def _read_current(group: ConsumerGroup, key: Any, value: Any) -> None:
     group.holders.update(dict.fromkeys(member.holds, member.member_id))
 
 
-def _read_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _read_regex(group: ConsumerGroupMetadata, key: Any, value: Any) -> None:
     group.patterns[key.regular_expression] = ResolvedRegularExpression(tuple(value.topics), value.timestamp)
 
 
@@ -307,7 +299,7 @@ def _read_epochs(topics: Any, member_epoch: int) -> Epochs:
     return dict(sorted(found.items()))
 
 
-_READERS: Final[Mapping[int, Callable[[ConsumerGroup, Any, Any], None]]] = {
+_READERS: Final[Mapping[int, Callable[[ConsumerGroupMetadata, Any, Any], None]]] = {
     3: _read_group,
     4: _read_topics,
     5: _read_member,

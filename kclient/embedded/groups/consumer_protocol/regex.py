@@ -8,13 +8,12 @@ from contextlib import suppress
 from typing import Final
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.consumer_protocol.group import (
-    ConsumerGroup,
+from kclient.embedded.groups.consumer_protocol.journal import Journal
+from kclient.embedded.groups.consumer_protocol.metadata import (
+    ConsumerGroupMetadata,
     ResolvedRegularExpression,
     metadata_hash,
 )
-from kclient.embedded.groups.consumer_protocol.journal import Journal
-from kclient.embedded.request_context import RequestContext
 from kclient.protocol.errors import INVALID_REGULAR_EXPRESSION
 
 # Syntax that Python accepts and RE2 rejects, with RE2's message.
@@ -68,10 +67,10 @@ NOTHING: Final = ResolvedRegularExpression((), 0)
 TOGETHER_MS: Final = 10_000
 
 
-def resolve_later(group: ConsumerGroup, context: RequestContext) -> None:
+def resolve_later(group: ConsumerGroupMetadata, principal: str) -> None:
     """Resolve the regular expressions after the heartbeat is answered, if that is due."""
     if _due(group):
-        context.broker.call_later(0, lambda: _resolve(group, context))
+        group.coordinator.broker.call_later(0, lambda: _resolve(group, principal))
 
 
 def forget_unused(journal: Journal) -> None:
@@ -82,7 +81,7 @@ def forget_unused(journal: Journal) -> None:
         journal.remove_regex(pattern)
 
 
-def _due(group: ConsumerGroup) -> bool:
+def _due(group: ConsumerGroupMetadata) -> bool:
     """Whether to resolve: all expressions together, at least ten seconds after the last time."""
     used = [member.regex for member in group.members.values() if member.regex]
     if not used:
@@ -98,16 +97,20 @@ def _due(group: ConsumerGroup) -> bool:
     )
 
 
-def _resolve(group: ConsumerGroup, context: RequestContext) -> None:
-    """Resolve with the authorization of the heartbeat: topics that it may not describe do not match."""
+def _resolve(group: ConsumerGroupMetadata, principal: str) -> None:
+    """Resolve for the sender of the heartbeat: topics that it may not describe do not match."""
     if group.dead or not _due(group):
         return
     journal = Journal(group)
     now = group.cluster.clock.wall_ms()
+
+    def may_describe(name: str) -> bool:
+        return group.cluster.acl.allows(principal, "DESCRIBE", f"Topic:{name}")
+
     before = dict(group.patterns)
     topics = tuple(group.cluster.topics)
     for pattern in sorted({member.regex for member in group.members.values()} - {""}):
-        found = matching(pattern, topics, lambda name: context.allowed("DESCRIBE", f"Topic:{name}"))
+        found = matching(pattern, topics, may_describe)
         journal.set_regex(pattern, ResolvedRegularExpression(found, now))
     if any(found.topics != before.get(one, NOTHING).topics for one, found in group.patterns.items()):
         journal.bump_epoch(metadata_hash(group))

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from typing import Final
 
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.groups.consumer_protocol.group import ConsumerGroup
 from kclient.embedded.groups.consumer_protocol.member import (
     JOINING,
     LEAVING,
@@ -17,6 +16,7 @@ from kclient.embedded.groups.consumer_protocol.member import (
     ConsumerGroupMember,
     TopicIdPartition,
 )
+from kclient.embedded.groups.consumer_protocol.metadata import ConsumerGroupMetadata
 from kclient.embedded.releases import Release
 from kclient.generated.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kclient.protocol.errors import (
@@ -70,7 +70,7 @@ def _check_joining(request: ConsumerGroupHeartbeatRequest) -> None:
         raise ApiError(INVALID_REQUEST, text)
 
 
-def check_group_size(group: ConsumerGroup, member_id: str) -> None:
+def check_group_size(group: ConsumerGroupMetadata, member_id: str) -> None:
     """Raise ApiError if the group is full."""
     size = group.cluster.settings.group_consumer_max_size
     if len(group.members) >= size and member_id not in group.members:
@@ -78,7 +78,9 @@ def check_group_size(group: ConsumerGroup, member_id: str) -> None:
         raise ApiError(GROUP_MAX_SIZE_REACHED, text)
 
 
-def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
+def known_member(
+    group: ConsumerGroupMetadata, member_id: str, instance_id: str | None
+) -> ConsumerGroupMember:
     """Return the member. Raise ApiError if it is unknown, or another one has its instance id."""
     if instance_id is None:
         member = group.members.get(member_id)
@@ -106,7 +108,10 @@ def check_released(member: ConsumerGroupMember, joining: str) -> None:
 
 
 def check_epoch(
-    group: ConsumerGroup, member: ConsumerGroupMember, epoch: int, owned: Collection[TopicIdPartition] | None
+    group: ConsumerGroupMetadata,
+    member: ConsumerGroupMember,
+    epoch: int,
+    owned: Collection[TopicIdPartition] | None,
 ) -> None:
     """Raise ApiError for an epoch that is not the member's.
 
