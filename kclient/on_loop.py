@@ -45,8 +45,6 @@ class OnLoop(AsyncConsumer):
     the next call returns the records to the buffer, and they are delivered again.
     """
 
-    _reads_ahead = True
-
     @staticmethod
     async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
         return await call_user(function, *args)
@@ -90,10 +88,6 @@ class OnLoop(AsyncConsumer):
         if self.closed or self._loop is None or not self.in_its_process:
             return False
         return self._core.read_ahead.hand_out(self._loop.time())
-
-    def wakeup(self) -> None:
-        self._core.read_ahead.end_validity()
-        super().wakeup()
 
     def discard(self) -> None:
         """Close the user's objects, because the consumer cannot be created."""

@@ -275,7 +275,12 @@ class AsyncConsumer:
             record = self._core.assigned.delivered.next()
             if record is not None:
                 return record
-            await self._poll_for_iteration()
+            if self._hand_out_ahead():
+                await asyncio.sleep(
+                    0
+                )  # other tasks of the loop run between two polls, also if nothing is due
+            else:
+                await self._poll_for_iteration()
         raise StopAsyncIteration
 
     def arrow_batches(
@@ -520,6 +525,7 @@ class AsyncConsumer:
         `close` and `unsubscribe` are not interrupted, nor calls that listeners and callbacks make inside them.
         """
         self._check_usable()
+        self._core.read_ahead.end_validity()
         if self._loop is None or self._loop.is_closed() or self._loop is running_loop():
             self._core.timeouts.wakeup()
         else:
@@ -553,8 +559,6 @@ class AsyncConsumer:
         return self._close(timeout, clean=not self._processing.interrupted(), leave=leave)
 
     # --- what the sync facade does differently; the core keeps these functions, and must not keep the consumer
-
-    _reads_ahead = False  # no change of threads to save
 
     @staticmethod
     async def _call_user(function: Callable[..., Any], *args: Any) -> Any:
@@ -660,9 +664,17 @@ class AsyncConsumer:
     async def _poll_for_iteration(self) -> None:
         core = self._open()
         await self._core.polls.poll(
-            ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True, ahead=self._reads_ahead
+            ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True, ahead=True
         )
         self._processing.taken()
+
+    def _hand_out_ahead(self) -> bool:
+        """Hand out records that an earlier poll has read ahead. Return False if a poll is needed, or is under way."""
+        loop, core = self._loop, self._core
+        if loop is None or core.polls.is_under_way or not core.read_ahead.hand_out(loop.time()):
+            return False
+        self._processing.taken()
+        return True
 
     def _reset(self, partitions: Iterable[TopicPartition], strategy: ResetStrategy) -> None:
         """Look these up again, or all assigned partitions, when they are next needed."""

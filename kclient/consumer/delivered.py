@@ -140,18 +140,23 @@ class DeliveredRecords:
         """Yield the records that were not handed out yet; each is consumed when it is yielded."""
         if not self.one_by_one:
             return
+        returned = self._returned
         while self._at < len(self._chunks):
             chunk = self._chunks[self._at]
-            overtaken = False
             for record in self._rest(chunk):
                 self._current = record
                 yield record
-                overtaken = self._current is not record  # another loop over the same consumer went on
-                if overtaken or chunk.partition in self._returned:
+                if self._current is not record:
+                    break  # another loop over the same consumer went on: begin after its record
+                if returned and chunk.partition in returned:
+                    self._next_chunk()
                     break
-            if not overtaken:
-                self._at += 1
-                self._current = None
+            else:
+                self._next_chunk()
+
+    def _next_chunk(self) -> None:
+        self._at += 1
+        self._current = None
 
     def _rest(self, chunk: Chunk) -> Iterator[Record[Any, Any]]:
         if chunk.partition in self._returned:

@@ -105,6 +105,11 @@ class Poll:
             records = await self._poll(timeout, lambda: self._collector.next_batch(max_records, max_bytes))
             return records if records.chunks else await self._collector.hand_out_gathered()
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a task is inside a poll."""
+        return self._inside is not None
+
     async def wait_until_ended(self, timeout: float) -> None:
         """Wait until the poll() of another task has ended, unless it waits for this call: its listener closes."""
         if self._inside is not None and not is_inside(self):

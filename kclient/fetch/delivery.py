@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 logger = get_logger("kclient.fetch")
 
-FIRST_PIECE: Final = 64  # records; without a deserializer they take a fraction of a millisecond
+FIRST_PIECE: Final = 512  # records; without a deserializer they take a fraction of a millisecond
 GROWTH: Final = 8
 
 
