@@ -15,12 +15,12 @@ from typing import Annotated, Final, Literal
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
 
+from kclient.cli import SCRIPT, program
 from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.ingest import ingest_app
 from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
-from kclient.cli.program import SCRIPT, program
 from kclient.cli.version import installed, version
 from kclient.config.errors import is_secret
 

@@ -18,11 +18,11 @@ from typing import Annotated, Any, Final, Literal
 import attrs
 from cyclopts import App, Group, Parameter
 
+from kclient.cli import program
 from kclient.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from kclient.cli.ingest_gc import gc
 from kclient.cli.ingest_status import status
 from kclient.cli.options import ConnectionOptions, choice, flag, option, warn_of_arguments
-from kclient.cli.program import program
 from kclient.cli.reporters import IngestReporter, JsonLines, plan_line, reporters
 from kclient.errors import ConfigError, InternalError, KclientError, SinkError
 from kclient.runtime import Runtime

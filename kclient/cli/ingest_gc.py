@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final
 import attrs
 from cyclopts import Token
 
+from kclient.cli import program
 from kclient.cli.exit_codes import OK
 from kclient.cli.options import flag, option
-from kclient.cli.program import program
 from kclient.cli.reporters import size_text
 from kclient.errors import ArgumentError, ConfigError
 from kclient.spark.ingest.setting_values import location

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final
 import attrs
 from cyclopts import Parameter
 
+from kclient.cli import program
 from kclient.cli.exit_codes import OK
 from kclient.cli.options import ConnectionOptions, WhereAsked, flag, option
-from kclient.cli.program import program
 from kclient.cli.table import table
 from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError

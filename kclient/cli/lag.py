@@ -18,9 +18,9 @@ from typing import Annotated, Final, Literal
 import attrs
 from cyclopts import Parameter
 
+from kclient.cli import program
 from kclient.cli.exit_codes import OK, exit_code
 from kclient.cli.options import ConnectionOptions, choice, flag, option, seconds
-from kclient.cli.program import program
 from kclient.cli.table import table
 from kclient.config import Config
 from kclient.errors import ArgumentError, KclientError

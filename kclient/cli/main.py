@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import kclient
+from kclient.cli import program
 from kclient.cli.exit_codes import INTERRUPTED, OK, OUTPUT, USAGE, exit_code
-from kclient.cli.program import program
 from kclient.errors import InternalError, KclientError
 from kclient.log import get_logger
 from kclient.text import printable_traceback

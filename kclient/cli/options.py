@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 import attrs
 from cyclopts import Group, Parameter, Token
 
-from kclient.cli.program import program
+from kclient.cli import program
 from kclient.config import Config, load
 from kclient.config.errors import is_secret, shown_key
 from kclient.config.properties import read_properties

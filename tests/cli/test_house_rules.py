@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient.cli.program import MODULE, SCRIPT, program
+from kclient.cli import MODULE, SCRIPT, program
 from tests.cli.support import call, job, run
 
 COMMANDS = [
