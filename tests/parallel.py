@@ -2,13 +2,14 @@
 
 | test | runs on |
 |---|---|
-| takes a real cluster, or the Spark session | the worker of that cluster, so each starts once in a run |
+| takes a real cluster, by a fixture or its name as parameter, or the Spark session | its worker: each starts once |
 | takes a release of Kafka as parameter (`target`, `broker`) | the worker of that release |
 | marked `spread` | any worker, each test of the file on its own |
 | marked `exclusive` | the last group; no other worker runs a test meanwhile |
 | any other | the worker of its file, so that a fixture of the module is made once |
 
-The groups that take longest begin first, so that all workers end at about the same time. Without pytest-xdist, or
+The groups that take longest begin first, so that all workers end at about the same time. A cluster ends with its group:
+three idle brokers take an eighth of a core. Without pytest-xdist, or
 without `-n`, the tests run one after the other in the order of collection, and nothing here applies.
 
 Only a worker knows the fixtures of a test, and only the controller distributes the tests: the workers write the group
@@ -36,11 +37,13 @@ GROUP_OF_FIXTURE: Final = {
     "secure_kafka": "secure-kafka",
     "spark": "spark",
 }
+ENDED_WITH_GROUP: Final = {*GROUP_OF_FIXTURE, "_targets", "broker"}
 GROUP_OF_PARAMETER: Final = {"tests/conformance": "target", "tests/brokers": "broker"}
 LONGEST_FIRST: Final = (
     "kafka3",
     "kafka1",
     "spark",
+    "kafka28",
     "tests/spark/jobs/",
     "tests/spark/",
     "tests/demo/",
@@ -54,15 +57,17 @@ DIRECTORY: Final = "parallel_directory"
 GROUPS: Final = "groups.json"
 LOCK = pytest.StashKey["TestLock"]()
 OWN_DIRECTORY = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
+RUNNING = pytest.StashKey[list[tuple[pytest.FixtureDef[Any], pytest.FixtureRequest]]]()
 
 
 def group_of(item: pytest.Item) -> str:
     """Return the name of the group of tests that one worker runs; a test that any worker may run is its own group."""
-    fixtures = getattr(item, "fixturenames", ())
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    named = {f"_{value}" for value in parameters.values() if isinstance(value, str)}
+    fixtures = named.union(getattr(item, "fixturenames", ()))
     for fixture, group in GROUP_OF_FIXTURE.items():
         if fixture in fixtures:
             return group
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
     for folder, parameter in GROUP_OF_PARAMETER.items():
         if item.nodeid.startswith(f"{folder}/") and parameter in parameters:
             return f"{folder.rpartition('/')[2]}-{parameters[parameter]}"
@@ -172,11 +177,35 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         write_groups(Path(worker[DIRECTORY]), worker["workerid"], session.items)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Remember what ends with its group."""
+    result = yield
+    if fixturedef.scope == "session" and fixturedef.argname in ENDED_WITH_GROUP:
+        request.config.stash.setdefault(RUNNING, []).append((fixturedef, request))
+    return result
+
+
+def end_fixtures(config: pytest.Config) -> None:
+    """End the clusters and the Spark session that run; a test that asks for one later gets a new one."""
+    running = config.stash.get(RUNNING, [])
+    while running:
+        fixture, request = running.pop()
+        fixture.finish(request)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
     """Hold the lock around each test, outside of its timeout."""
     lock = item.config.stash.get(LOCK, None)
     if lock is None:
         return (yield)
     with lock.held(exclusive=item.get_closest_marker(EXCLUSIVE) is not None):
-        return (yield)
+        result = yield
+    if nextitem is not None and group_of(nextitem) != group_of(item):
+        end_fixtures(item.config)
+    return result

@@ -35,9 +35,20 @@ TESTS = """
     @pytest.fixture(scope="session")
     def _kafka1():
         note("kafka1 starts")
+        yield
+        note("kafka1 ends")
+
+    @pytest.fixture
+    def kafka1(_kafka1):
+        pass
 
     @pytest.mark.parametrize("number", range(6))
     def test_shares_a_cluster(_kafka1, number):
+        note("shares")
+
+    @pytest.mark.parametrize("cluster", ["kafka1"])
+    def test_names_a_cluster(request, cluster):
+        request.getfixturevalue(cluster)
         note("shares")
 
     @pytest.mark.spread
@@ -72,11 +83,14 @@ def run(pytester: pytest.Pytester) -> tuple[pytest.RunResult, list[str]]:
 def test_groups_locks_and_results(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     result, log = run(pytester)
-    result.assert_outcomes(passed=2 * (6 + 20 + 3))
+    result.assert_outcomes(passed=2 * (7 + 20 + 3))
+    lines = [line.split(maxsplit=1)[1] for line in log]
     assert (
-        len([line for line in log if line.endswith("kafka1 starts")]) == 2
+        lines.count("kafka1 starts") == lines.count("kafka1 ends") == 2
     )  # each file has a fixture of its own
     assert len({line.split()[0] for line in log if line.endswith("shares")}) == 1
+    # The group of the cluster comes first, and the tests that run alone last.
+    assert len(lines) - lines[::-1].index("kafka1 ends") < lines.index("begins", -6)
     assert len({line.split()[0] for line in log}) == 2
     written = json.loads((pytester.path / "spec.json").read_text(encoding="utf-8"))["rows"]
     assert {row: len(tests) for row, tests in written.items()} == {"S0-09": 40, "S0-10": 6}
