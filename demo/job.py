@@ -7,6 +7,8 @@ from typing import Final
 
 import attrs
 
+from localspark import JAVA_OPTIONS
+
 SPARK: Final = "spark"
 ENGINES: Final = (SPARK, "direct")
 BATCHES: Final = 12
@@ -21,7 +23,7 @@ CONF: Final = (
     "spark.driver.host=127.0.0.1",
     "spark.driver.bindAddress=127.0.0.1",
     "spark.driver.memory=1g",
-    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -Xshare:auto",
+    f"spark.driver.extraJavaOptions={JAVA_OPTIONS}",
 )
 
 

@@ -17,13 +17,13 @@ from typing import Self
 
 from localkafka import command_line, probe, settings
 from localkafka.errors import LocalKafkaError
-from localkafka.jars import unavailable
+from localkafka.jars import QUICK_START, unavailable
 from localkafka.launcher import Launcher
 from localkafka.processes import Child, Processes
 from localkafka.releases import RELEASES
 from localkafka.settings import HOST
 
-FAST_START = ("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m")
+FAST_START = (*QUICK_START, "-Xmx512m")
 READY_SECONDS = 90
 ANSWER_SECONDS = 10
 POLL_SECONDS = 0.05

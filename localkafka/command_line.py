@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from localkafka.errors import LocalKafkaError
-from localkafka.jars import classpath, java
+from localkafka.jars import QUICK_START, classpath, java
 from localkafka.releases import NEWEST
 
 CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -70,7 +70,7 @@ def _number(word: str) -> int | None:
 
 
 def _run(command: str, bootstrap_servers: str, arguments: Sequence[str]) -> str:
-    jvm = [java() or "java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", classpath(NEWEST)]
+    jvm = [java() or "java", *QUICK_START, "-cp", classpath(NEWEST)]
     run = subprocess.run(
         [*jvm, command, "--bootstrap-server", bootstrap_servers, *arguments],
         capture_output=True,

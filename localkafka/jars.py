@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 from localkafka import maven
 from localkafka.releases import RELEASES
+
+QUICK_START: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Options for a JVM that lives as long as a test. With them, a broker takes 3.4 s of CPU to be ready."""
 
 
 def java() -> str | None:

@@ -21,10 +21,11 @@ from typing import Any, Self
 
 from localkafka.errors import LocalKafkaError
 from localkafka.processes import Child, Processes
+from localspark import JAVA_OPTIONS
 
 HOST = "127.0.0.1"
 READY_SECONDS = 120
-SMALL = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
+SMALL = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS}
 
 
 class StandaloneCluster:

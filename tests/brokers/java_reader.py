@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from localkafka.jars import classpath, java
+from localkafka.jars import QUICK_START, classpath, java
 from tests.brokers.conftest import Broker
 
 PROGRAM = Path(__file__).with_name("Reader.java")
@@ -32,7 +32,7 @@ def read_with_java(broker: Broker, topics: list[str]) -> dict[str, list[Seen]]:
     """Partition 0 of each topic, from the beginning. Skips where Java comes without its compiler."""
     if shutil.which("javac") is None and os.environ.get("CI") != "true":
         pytest.skip("Java's consumer is run from its source, and there is no javac")
-    jvm = [java() or "java", "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", classpath(broker.kafka.version)]
+    jvm = [java() or "java", *QUICK_START, "-Xmx128m", "-cp", classpath(broker.kafka.version)]
     run = subprocess.run(
         [*jvm, str(PROGRAM), broker.bootstrap_servers, *topics],
         capture_output=True,

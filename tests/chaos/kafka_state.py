@@ -15,7 +15,7 @@ import attrs
 from confluent_kafka import Consumer, TopicPartition
 
 from localkafka import KafkaCluster
-from localkafka.jars import classpath, java
+from localkafka.jars import QUICK_START, classpath, java
 from localkafka.releases import NEWEST
 
 TOOL = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -94,7 +94,7 @@ def _size(kafka: KafkaCluster, number: int) -> int:
 
 
 def _read(kafka: KafkaCluster, words: Sequence[str]) -> list[str]:
-    jvm = [java() or "java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", classpath(NEWEST), TOOL]
+    jvm = [java() or "java", *QUICK_START, "-cp", classpath(NEWEST), TOOL]
     end = ["--timeout-ms", str(QUIET_MS), "--bootstrap-server", kafka.bootstrap_servers]
     run = subprocess.run([*jvm, *words, *end], capture_output=True, text=True, timeout=SECONDS, check=False)
     if run.returncode != 0:

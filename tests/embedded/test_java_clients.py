@@ -12,7 +12,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster
 from localkafka import unavailable
 from localkafka.command_line import describe_group
-from localkafka.jars import classpath, java
+from localkafka.jars import QUICK_START, classpath, java
 
 pytestmark = pytest.mark.kafka
 
@@ -34,7 +34,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 def run(main: str, *arguments: str) -> str:
     """What a Java program printed, which ended well."""
-    jvm = [java() or "java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", classpath("4.3.1")]
+    jvm = [java() or "java", *QUICK_START, "-cp", classpath("4.3.1")]
     ended = subprocess.run(
         [*jvm, main, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from localkafka import settings as properties
-from localkafka.jars import classpath, java
+from localkafka.jars import QUICK_START, classpath, java
 from localkafka.releases import NEWEST
 
 PROGRAM = "org.apache.kafka.tools.VerifiableConsumer"
@@ -43,7 +43,7 @@ def command(settings: Mapping[str, Any], topic: str, folder: Path) -> list[str]:
         options["--group-instance-id"] = rest.pop("group.instance.id")
     path = properties.write(rest, folder / f"{rest['client.id']}.properties")
     words = [word for pair in options.items() for word in pair]
-    jvm = [java() or "java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m", "-cp", classpath(NEWEST)]
+    jvm = [java() or "java", *QUICK_START, "-Xmx128m", "-cp", classpath(NEWEST)]
     return [*jvm, PROGRAM, *words, "--command-config", str(path), "--verbose"]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kclient.embedded import EmbeddedCluster
-from localkafka.jars import classpath, java
+from localkafka.jars import QUICK_START, classpath, java
 
 HERE: Final = Path(__file__).parent
 TABLE: Final = HERE / "data" / "java-4.3.1.tsv"
@@ -56,7 +56,15 @@ def printed() -> list[Row]:
 def printed_of(bootstrap_servers: str, topic: str) -> list[Row]:
     """The table as Java prints it of any Kafka and topic."""
     source = HERE / "java" / "ConsumerMetricsTable.java"
-    command = [java() or "java", "-cp", classpath("4.3.1"), str(source), bootstrap_servers, topic]
+    command = [
+        java() or "java",
+        *QUICK_START,
+        "-cp",
+        classpath("4.3.1"),
+        str(source),
+        bootstrap_servers,
+        topic,
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
     rows = [line.split("\t") for line in ended.stdout.splitlines()]
     kept = [

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kclient.spark.executor import clients
 from kclient.spark.options import SourceOptions
 from localkafka import KafkaCluster
+from localspark import JAVA_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -154,7 +155,7 @@ def spark() -> Iterator[SparkSession]:
             .config("spark.log.level", "ERROR")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -Xshare:auto")
+            .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.shuffle.partitions", "2")
             .getOrCreate()

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.settings import IngestSettings
+from localspark import JAVA_OPTIONS
 from localspark.jars import DELTA_SETTINGS
 from localspark.serving import serve, start
 
@@ -20,7 +21,7 @@ def session(jars: str) -> SparkSession:
     settings = {name.replace(".", "__"): value for name, value in DELTA_SETTINGS.items()}
     return start(
         jars,
-        spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1",
+        spark__driver__extraJavaOptions=JAVA_OPTIONS,
         spark__sql__shuffle__partitions="2",
         spark__databricks__delta__snapshotPartitions="2",
         **settings,

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from localspark import JAVA_OPTIONS
 from localspark.serving import serve, start
 
 SECONDS = 120
@@ -22,9 +23,7 @@ TEXTS = {
 
 
 def session(jars: str) -> SparkSession:
-    return start(
-        jars, spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1", spark__sql__shuffle__partitions="2"
-    )
+    return start(jars, spark__driver__extraJavaOptions=JAVA_OPTIONS, spark__sql__shuffle__partitions="2")
 
 
 def rows_of(frame: DataFrame) -> list[str]:

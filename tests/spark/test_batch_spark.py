@@ -107,13 +107,14 @@ BROKEN = """
 import sys
 from pyspark.sql import SparkSession
 from kclient.spark import register
+from localspark import JAVA_OPTIONS
 
 spark = (
     SparkSession.builder.master("local[1,2]")
     .config("spark.ui.enabled", "false")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -Xshare:auto")
+    .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
     .getOrCreate()
 )
 reader = spark.read.format("kclient").option("kafka.bootstrap.servers", sys.argv[1]).option("subscribe", "t")

@@ -23,7 +23,7 @@ import pytest
 from kclient.embedded import EmbeddedCluster, Listener
 from kclient.spark.sink import manifest
 from localkafka.errors import LocalKafkaError
-from localspark import environments
+from localspark import JAVA_OPTIONS, environments
 from localspark.standalone import HOST, StandaloneCluster
 from tests.security.certificates import Authority
 from tests.spark import cluster_page
@@ -42,9 +42,9 @@ SMALL = {
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
     "spark.driver.memory": "600m",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     "spark.executor.memory": "500m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # no task before both executors are there
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
     "spark.sql.shuffle.partitions": "1",

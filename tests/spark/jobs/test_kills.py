@@ -20,6 +20,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.sink import manifest, spark_metadata
 from kclient.spark.sink.manifest import gc
+from localspark import JAVA_OPTIONS
 from tests.spark.jobs.support import Landed, fill, landed_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.spread, pytest.mark.timeout(900)]
@@ -31,7 +32,7 @@ CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xshare:auto",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
 }
 COUNTED: dict[str, Callable[[Path], list[str]]] = {"spark": spark_metadata.files, "direct": manifest.files}
 
