@@ -1,6 +1,6 @@
 """Any message of any version survives a round trip; no bytes whatever make anything but the typed decode error.
 
-`make test` draws 50 examples for each message and version, `make verify` 500, `make fuzz N=1000` as many as N says.
+`make test` draws 25 examples for each message and version, `make verify` 500, `make fuzz N=1000` as many as N says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kclient.errors import ProtocolDecodeError
 from kclient.protocol import decode, encode
 from tests.fuzz.strategies import messages, pairs
 
-EXAMPLES = int(os.environ.get("KCLIENT_FUZZ_EXAMPLES", "50"))
+EXAMPLES = int(os.environ.get("KCLIENT_FUZZ_EXAMPLES", "25"))
 PLACES = 200  # cuts tried in a message above 1 kB
 CHANGES = st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), max_size=3)  # place, new byte
 

@@ -1,6 +1,6 @@
 """Whole groups under faults: the same seed, the same run.
 
-`make test` runs seeds 1 to 50, `make verify` 1 to 300: the same in every run, so that a failure is the change's.
+`make test` runs seeds 1 to 20, `make verify` 1 to 300: the same in every run, so that a failure is the change's.
 `make sim` draws fresh ones.
 """
 
@@ -18,8 +18,8 @@ from tests.simulation.runner import draw_plan
 from tests.simulation.sweep import Totals, sweep
 
 ROOT = Path(__file__).parents[2]
-BLOCK = 25
-IN_EVERY_RUN, ALL = 50, 300
+BLOCK = 20
+IN_EVERY_RUN, ALL = 20, 300
 BLOCKS = [
     pytest.param(first, marks=[] if first <= IN_EVERY_RUN else [pytest.mark.exhaustive])
     for first in range(1, ALL, BLOCK)

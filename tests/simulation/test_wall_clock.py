@@ -48,7 +48,7 @@ def deliveries(seed: int, skew: float) -> tuple[str, list[Delivery]]:
 
 @pytest.mark.spec("D-74")
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("seed", [1, 4, 7, 10])
+@pytest.mark.parametrize("seed", [1, 4, pytest.param(7, marks=pytest.mark.exhaustive), 10])
 def test_an_hour_more_or_less_changes_nothing(seed: int) -> None:
     assert not draw_plan(seed).scenario.reset.startswith("by_duration")
     right = deliveries(seed, 0.0)
