@@ -9,8 +9,8 @@
 | any other | the worker of its file, so that a fixture of the module is made once |
 
 The groups that take longest begin first, so that all workers end at about the same time. A cluster ends with its group:
-three idle brokers take an eighth of a core. Without pytest-xdist, or
-without `-n`, the tests run one after the other in the order of collection, and nothing here applies.
+three idle brokers take an eighth of a core. Without pytest-xdist, or without `-n`, the tests run one after the other in
+the order of collection, and nothing here applies.
 
 Only a worker knows the fixtures of a test, and only the controller distributes the tests: the workers write the group
 of each test into a file that the controller reads.
@@ -40,17 +40,17 @@ GROUP_OF_FIXTURE: Final = {
 ENDED_WITH_GROUP: Final = {*GROUP_OF_FIXTURE, "_targets", "broker"}
 GROUP_OF_PARAMETER: Final = {"tests/conformance": "target", "tests/brokers": "broker"}
 LONGEST_FIRST: Final = (
-    "kafka3",
     "kafka1",
+    "kafka3",
     "spark",
-    "kafka28",
     "tests/spark/jobs/",
+    "kafka28",
     "tests/spark/",
-    "tests/demo/",
     "conformance-",
+    "tests/demo/",
     "tests/simulation/",
     "tests/hostile/",
-)  # groups, or what their names begin with
+)  # groups, or what their names begin with; those that wait on brokers between those that compute
 EXCLUSIVE: Final = "exclusive"
 
 DIRECTORY: Final = "parallel_directory"
@@ -71,9 +71,14 @@ def group_of(item: pytest.Item) -> str:
     for folder, parameter in GROUP_OF_PARAMETER.items():
         if item.nodeid.startswith(f"{folder}/") and parameter in parameters:
             return f"{folder.rpartition('/')[2]}-{parameters[parameter]}"
-    if item.get_closest_marker(EXCLUSIVE):
+    if is_exclusive(item):
         return EXCLUSIVE
     return item.nodeid if item.get_closest_marker("spread") else item.nodeid.partition("::")[0]
+
+
+def is_exclusive(item: pytest.Item) -> bool:
+    """Return whether no other worker may run a test meanwhile."""
+    return item.get_closest_marker(EXCLUSIVE) is not None
 
 
 def rank(group: str) -> int:
@@ -164,9 +169,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the groups in order; in a worker alone."""
+    """Put the groups in order, and exclusive tests last in theirs, when others run short tests; in a worker alone."""
     if hasattr(config, "workerinput"):
-        places = {item: rank(group_of(item)) for item in items}
+        places = {item: (rank(group_of(item)), is_exclusive(item)) for item in items}
         items.sort(key=places.__getitem__)
 
 
@@ -204,7 +209,7 @@ def pytest_runtest_protocol(
     lock = item.config.stash.get(LOCK, None)
     if lock is None:
         return (yield)
-    with lock.held(exclusive=item.get_closest_marker(EXCLUSIVE) is not None):
+    with lock.held(exclusive=is_exclusive(item)):
         result = yield
     if nextitem is not None and group_of(nextitem) != group_of(item):
         end_fixtures(item.config)
