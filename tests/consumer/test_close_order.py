@@ -9,7 +9,7 @@ import pytest
 from kclient import AsyncConsumer, RebalanceListener
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.errors import ClosedError, WakeupError
 from tests.scenarios.support import T0, consumer_of, play, read
 from tests.waiting import until
@@ -29,7 +29,7 @@ class Journal(Observer):
         if self.begun:
             self.events.append(event)
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, call: ReceivedRequest) -> None:
         message: Any = call.message
         if call.api == "OffsetCommit":
             (topic,) = message.topics

@@ -17,7 +17,7 @@ from kclient.records.records import Record
 from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
 
 if TYPE_CHECKING:
-    from kclient.embedded.request_context import RequestContext
+    from kclient.embedded.received_request import ReceivedRequest
     from kclient.protocol.message import Message
     from kclient.records.batch import Batch
     from tests.simulation.watch import Watch
@@ -197,15 +197,15 @@ class Ledger(Observer):
     def reconciled(self, group_id: str, member_id: str, epoch: int, owned: list[TopicPartition]) -> None:
         self.watch.reconciled(group_id, member_id, epoch, owned)
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, call: ReceivedRequest) -> None:
         self._learn(call, call.message)
         self.watch.requested(call)
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
+    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
         self._learn(call, answer)
         self.watch.answered(call, answer)
 
-    def _learn(self, call: RequestContext, message: Message | None) -> None:
+    def _learn(self, call: ReceivedRequest, message: Message | None) -> None:
         """Members of one protocol choose their ids themselves, those of the other are given them."""
         member_id = getattr(message, "member_id", None)
         if member_id:

@@ -10,7 +10,7 @@ import attrs
 
 from benchmarks.bench_spark_process import tree
 from kclient.embedded.observer import Observer
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 
 
 class Fetches(Observer):
@@ -19,11 +19,11 @@ class Fetches(Observer):
     def __init__(self) -> None:
         self.seen: set[tuple[str, int, int]] = set()
 
-    def answered(self, call: RequestContext, answer: Any) -> None:
+    def answered(self, call: ReceivedRequest, answer: Any) -> None:
         if call.api == "Fetch" and any(
             partition.records for topic in answer.responses for partition in topic.partitions
         ):
-            self.seen.add((call.principal, call.broker.node_id, call.connection.number))
+            self.seen.add((call.principal, call.node_id, call.connection_number))
 
 
 @attrs.define

@@ -17,7 +17,7 @@ import pytest
 from benchmarks import bench_spark_process as processes
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.observer import Observer
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.spark.sink import manifest
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ class Connections(Observer):
     def __init__(self) -> None:
         self.used: set[int] = set()
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, call: ReceivedRequest) -> None:
         if call.api == "Fetch" and call.client_id.endswith("-executor"):
-            self.used.add(call.connection.number)
+            self.used.add(call.connection_number)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.errors import InvalidFrameError, ProtocolDecodeError
 from kclient.generated.offset_commit_response import OffsetCommitResponse
 from kclient.network.connection import MAX_IN_FLIGHT
@@ -103,11 +103,11 @@ class NoHotLoop(Invariant):
         self.second = 0
         self.counts: Counter[tuple[str, object]] = Counter()
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, call: ReceivedRequest) -> None:
         if call.api in PACED:
             self._count((call.client_id, call.api), REQUESTS_A_SECOND)
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
+    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
         """A commit that was refused for good is the application's to try again, and that takes its time.
 
         Asynchronous ones are the application's own: the client sends each once, as often as it is asked.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.errors import KclientError
 from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kclient.generated.sync_group_response import SyncGroupResponse
@@ -118,12 +118,12 @@ class Uninterrupted(Invariant):
         scenario = stage.scenario
         self.applies = not (scenario.transactions and scenario.isolation == "read_committed")
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, call: ReceivedRequest) -> None:
         if call.api == "JoinGroup":
             self.joining[call.client_id] = self.stage.now
             self.ends.pop(call.client_id, None)
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
+    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
         if call.api in ("SyncGroup", "JoinGroup", "Heartbeat"):
             self._is_over(call.client_id)
 

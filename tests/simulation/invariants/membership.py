@@ -6,7 +6,7 @@ import logging
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.bounds import convergence_seconds
@@ -126,7 +126,7 @@ class SlowMembers(Invariant):
         still = stopped(self.stage, member.name, began_at)
         return began_at if still else self.left_at.get(str(member), 0.0)
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, call: ReceivedRequest) -> None:
         if call.api in ("Heartbeat", HEARTBEAT):
             self.beats[call.client_id] = self.stage.now
 

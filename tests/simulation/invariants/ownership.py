@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.received_request import ReceivedRequest
 from kclient.errors import ListenerError
 from kclient.protocol.errors import (
     FENCED_INSTANCE_ID,
@@ -197,7 +197,7 @@ class Callbacks(Invariant):
         if record.levelno >= logging.WARNING and "This member leaves" in str(record.msg):
             self._is_cut_off(member.name)
 
-    def requested(self, call: RequestContext) -> None:
+    def requested(self, call: ReceivedRequest) -> None:
         if leaves(call.api, call.message):
             self._is_cut_off(call.client_id)
         elif call.api == "SyncGroup":
@@ -207,7 +207,7 @@ class Callbacks(Invariant):
             if known and not call.message.member_id:  # type: ignore[attr-defined]
                 self.broken(f"{call.client_id} joins anew, and was {known}")
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
+    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
         if answer is None or call.api not in OF_MEMBERS:
             return
         code = _error_of(answer)
