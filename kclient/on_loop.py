@@ -89,6 +89,10 @@ class OnLoop(AsyncConsumer):
             return False
         return self._core.read_ahead.hand_out(self._loop.time())
 
+    def wakeup(self) -> None:
+        self._core.read_ahead.end_validity()
+        super().wakeup()
+
     def discard(self) -> None:
         """Close the user's objects, because the consumer cannot be created."""
         from kclient.config import discard

@@ -276,9 +276,8 @@ class AsyncConsumer:
             if record is not None:
                 return record
             if self._hand_out_ahead():
-                await asyncio.sleep(
-                    0
-                )  # other tasks of the loop run between two polls, also if nothing is due
+                # Nothing is due for the consumer; other tasks of the loop run between two polls nevertheless.
+                await asyncio.sleep(0)
             else:
                 await self._poll_for_iteration()
         raise StopAsyncIteration
@@ -525,7 +524,6 @@ class AsyncConsumer:
         `close` and `unsubscribe` are not interrupted, nor calls that listeners and callbacks make inside them.
         """
         self._check_usable()
-        self._core.read_ahead.end_validity()
         if self._loop is None or self._loop.is_closed() or self._loop is running_loop():
             self._core.timeouts.wakeup()
         else:

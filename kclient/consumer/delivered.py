@@ -19,8 +19,8 @@ return_undelivered(1) returns offset 10 of partition 1, to which the consumer th
 
 A plain poll hands out all records at once: consumed() is 13 and 12, committable() 10 and 10 until the next poll.
 
-Iteration over a sync consumer reads ahead: one visit of its loop delivers the records of several polls, because a
-change of threads costs more than decoding 500 records. `ahead` holds them, one Records for each poll, and those that
+Iteration reads ahead: one poll delivers the records of several, because the steps of a poll, and the change of threads
+of a sync consumer, cost more than decoding 500 records. `ahead` holds them, one Records for each poll, and those that
 `arrow_batches` gathers for a batch. The positions are after all of them; consumed(), committable() and the two return_…
 functions count them as not handed out. `following()` makes the next of them the delivered records. The user's thread
 calls it between two calls on the loop: it changes nothing but returns a new object, so that an interrupt, or a look

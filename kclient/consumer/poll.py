@@ -18,7 +18,7 @@ The steps, in this order, repeated after every change until there are records or
 9  records                       buffered records are decoded in the caller's context, positions move, interceptors
                                  run. Nothing is raised between moving the positions and returning the records
 
-Polls for iteration over a sync consumer read ahead in step 9, and skip the others while nothing is due:
+Polls for iteration read ahead in step 9, and skip the others while nothing is due:
 `read_ahead.py`. `gather` uses the same place for records that wait until a batch is full; they count as not handed out
 meanwhile.
 """

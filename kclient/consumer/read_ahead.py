@@ -1,9 +1,9 @@
 """Records of the next polls of `for record in consumer`, delivered together with those of one poll.
 
-A sync consumer polls from another thread, and the change of threads costs more than decoding 500 records. So one poll
-for iteration decodes the records of several on the loop (`read`), for READ_AHEAD_SECONDS at most, without an await.
-The next ones are handed out on the user's thread (`hand_out`), which skips the steps before the records (`poll.py`,
-1 to 8) as long as nothing is due for them:
+The steps of a poll, and the change of threads of a sync consumer, cost more than decoding 500 records. So one poll for
+iteration decodes the records of several on the loop (`read`), for READ_AHEAD_SECONDS at most, without an await. The
+next ones are handed out (`hand_out`) without the steps before the records (`poll.py`, 1 to 8) as long as nothing is due
+for them; those of a sync consumer on the user's thread:
 
     no change          every background task that has work or an error for a poll notifies `changed`; buffered data do
                        so too, and are not counted here
@@ -12,9 +12,11 @@ The next ones are handed out on the user's thread (`hand_out`), which skips the 
     no wakeup()        it ends the validity at once
 
 Only the thread that is inside the consumer hands out, and what is on the loop returns or drops these records only in a
-call of that thread, so they need no lock. There is no reading ahead with deserializers or interceptors, which run once
-for each poll, and none past an error. A call of poll() does not read ahead: what it does not return stays in the
-buffer, so that a partition can be paused after each poll without being fetched again.
+call of that thread, so they need no lock. An async consumer hands out on its loop, unless a task is inside a poll.
+
+There is no reading ahead with deserializers or interceptors, which run once for each poll, and none past an error. A
+call of poll() does not read ahead: what it does not return stays in the buffer, so that a partition can be paused after
+each poll without being fetched again.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from types import SimpleNamespace
@@ -14,10 +15,12 @@ from typing import Any
 
 import pytest
 
-from kclient import Consumer, TopicPartition
+from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.bridge import LoopThread
 from kclient.consumer import read_ahead
+from kclient.consumer.poll import Poll
 from kclient.errors import ConcurrentUseError, UsageError, WakeupError
+from tests import waiting
 from tests.consumer.mini_broker import FAST, MiniBroker, in_a_thread
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -311,3 +314,82 @@ def expect(record: Any, next_offsets: dict[TopicPartition, int]) -> None:
     tp = TopicPartition(record.topic, record.partition)
     assert record.offset == next_offsets[tp]
     next_offsets[tp] = record.offset + 1
+
+
+# --- the async consumer
+
+
+def read_ahead_async(broker: MiniBroker, scenario: Callable[[AsyncConsumer], Awaitable[None]]) -> None:
+    """Run the scenario with a consumer that has returned ten records to its loop and has read the others ahead."""
+
+    async def run() -> None:
+        settings = {**FAST, "bootstrap_servers": broker.address, "auto_offset_reset": "earliest"}
+        async with AsyncConsumer(**settings, max_poll_records=10) as c:
+            await c.assign([A0])
+            assert await take_async(c, 10) == list(range(10))
+            await scenario(c)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+async def take_async(c: AsyncConsumer, count: int) -> list[int]:
+    return [(await anext(c)).offset for _ in range(count)]
+
+
+def test_async_iteration_skips_polls_and_still_lets_other_tasks_run(
+    full: MiniBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polls, turns, poll = 0, 0, Poll.poll
+
+    async def counted(self: Poll, *args: Any, **settings: Any) -> Any:
+        nonlocal polls
+        polls += 1
+        return await poll(self, *args, **settings)
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def scenario(c: AsyncConsumer) -> None:
+        monkeypatch.setattr(Poll, "poll", counted)
+        task = asyncio.create_task(other())
+        assert await take_async(c, RECORDS - 10) == list(range(10, RECORDS))
+        task.cancel()
+        assert (polls, turns >= RECORDS / 10 - 1) == (0, True)
+
+    read_ahead_async(full, scenario)
+
+
+def test_seek_and_pause_of_an_async_consumer_drop_what_was_read_ahead(full: MiniBroker) -> None:
+    async def scenario(c: AsyncConsumer) -> None:
+        c.seek(A0, 500)
+        assert await take_async(c, 3) == [500, 501, 502]
+        c.pause([A0])
+        assert len(await c.poll(0.05)) == 0
+        c.resume([A0])
+        assert await take_async(c, 2) == [503, 504]
+
+    read_ahead_async(full, scenario)
+
+
+def test_wakeup_ends_async_iteration_over_records_read_ahead(full: MiniBroker) -> None:
+    async def scenario(c: AsyncConsumer) -> None:
+        c.wakeup()
+        with pytest.raises(WakeupError):
+            await anext(c)
+        assert await take_async(c, 3) == [10, 11, 12]
+
+    read_ahead_async(full, scenario)
+
+
+def test_a_task_does_not_take_what_another_gathers(full: MiniBroker) -> None:
+    async def scenario(c: AsyncConsumer) -> None:
+        gathering = asyncio.create_task(anext(aiter(c.arrow_batches(rows=5 * RECORDS, timeout=0.5))))
+        await waiting.until(lambda: c._core.polls.is_under_way)
+        with pytest.raises(ConcurrentUseError):
+            await anext(c)
+        assert (await gathering).batch.num_rows == RECORDS - 10
+
+    read_ahead_async(full, scenario)
