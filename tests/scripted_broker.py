@@ -135,10 +135,10 @@ class ScriptedBroker:
         step = self._take(Seen(request_name(key), version, message, connection, now))
         await asyncio.sleep(step.delay)
         if step.answer is not None:
-            answer = step.answer(message) if callable(step.answer) else step.answer
+            response = step.answer(message) if callable(step.answer) else step.answer
             header = ResponseHeader(correlation_id=correlation_id)
             head = write_message(header, response_header_version(key, version))
-            body = b"".join([*head, *write_message(answer, version)])
+            body = b"".join([*head, *write_message(response, version)])
             writer.write(struct.pack(">i", len(body)) + body)
         writer.write(step.raw)
         if step.answer is None and not step.raw and not step.close:

@@ -51,8 +51,8 @@ APIS = ("Fetch", "ListOffsets", "Metadata", "OffsetFetch", "OffsetForLeaderEpoch
 def told(broker: Broker) -> dict[int, tuple[int, int]]:
     """API key → versions, from the broker itself."""
     with RawClient(*broker.kafka.address(1)) as raw_client:
-        answer = raw_client.ask(ApiVersionsRequest(), 0)
-    return {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+        response = raw_client.ask(ApiVersionsRequest(), 0)
+    return {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
 
 
 def newest(broker: Broker, api: str) -> int | None:

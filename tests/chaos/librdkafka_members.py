@@ -41,11 +41,11 @@ class TheirMember:
         if wanted := self.diary.to_commit():
             number = self.diary.commit(wanted)
             try:
-                answer = self.consumer.commit(offsets=self._offsets(wanted), asynchronous=False)
+                response = self.consumer.commit(offsets=self._offsets(wanted), asynchronous=False)
             except KafkaException as exc:
                 self.diary.committed(number, exc)
             else:
-                errors = [tp.error for tp in answer or [] if tp.error is not None]
+                errors = [tp.error for tp in response or [] if tp.error is not None]
                 self.diary.committed(number, errors or None)
 
     def _offsets(self, wanted: dict[int, int]) -> list[TopicPartition]:

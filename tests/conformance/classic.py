@@ -88,12 +88,12 @@ class Member:
 
     def joined(self, timeout: float = SECONDS) -> Any:
         """The response to `send_join`; if it succeeded, its member id and generation are this member's from now on."""
-        answer = self.raw_client.receive(timeout)
-        if answer.error_code == errors.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
-        if answer.error_code == errors.NONE:
-            self.member_id, self.generation = answer.member_id, answer.generation_id
-        return answer
+        response = self.raw_client.receive(timeout)
+        if response.error_code == errors.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
+        if response.error_code == errors.NONE:
+            self.member_id, self.generation = response.member_id, response.generation_id
+        return response
 
     def ask_to_join(self, **changes: Any) -> Any:
         """One JoinGroup and its response, whatever it is."""
@@ -103,8 +103,8 @@ class Member:
     def begin(self) -> Self:
         """Get a member id where the version wants that first, then ask to join; `joined` tells the rest."""
         if not self.member_id and self.instance_id is None and self.version("JoinGroup") >= 4:
-            answer = self.ask_to_join()
-            assert answer.error_code == errors.MEMBER_ID_REQUIRED, answer
+            response = self.ask_to_join()
+            assert response.error_code == errors.MEMBER_ID_REQUIRED, response
         self.send_join()
         return self
 
@@ -116,9 +116,9 @@ class Member:
 
     def join(self) -> Any:
         """Join, and be told so."""
-        answer = self.begin().joined()
-        assert answer.error_code == errors.NONE, answer
-        return answer
+        response = self.begin().joined()
+        assert response.error_code == errors.NONE, response
+        return response
 
     # --- sync
 
@@ -155,8 +155,8 @@ class Member:
     def settle(self) -> Self:
         """Join and sync as the only member: the group is Stable with the assignment b"plan"."""
         self.join()
-        answer = self.sync({self.member_id: b"plan"})
-        assert answer.error_code == errors.NONE, answer
+        response = self.sync({self.member_id: b"plan"})
+        assert response.error_code == errors.NONE, response
         return self
 
     # --- the rest

@@ -45,10 +45,10 @@ class Member:
             "instance_id": self.instance_id,
             **fields,
         }
-        answer = self.target.ask(ConsumerGroupHeartbeatRequest(**asked), self.version)
-        if answer.error_code == errors.NONE:
-            self.epoch = answer.member_epoch
-        return answer
+        response = self.target.ask(ConsumerGroupHeartbeatRequest(**asked), self.version)
+        if response.error_code == errors.NONE:
+            self.epoch = response.member_epoch
+        return response
 
     def join(self, *topics: str, **fields: Any) -> Any:
         """The first heartbeat, with everything that it must say."""

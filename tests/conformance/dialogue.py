@@ -94,15 +94,15 @@ class Dialogue:
             producer_id=2**62,
             producer_epoch=0,
         )
-        answer = self._patiently(lambda: self.target.ask(request, 4), lambda answer: answer.error_code)
-        assert answer.error_code == errors.PRODUCER_FENCED, answer
+        response = self._patiently(lambda: self.target.ask(request, 4), lambda response: response.error_code)
+        assert response.error_code == errors.PRODUCER_FENCED, response
 
     def _patiently(self, ask: Callable[[], Any], code: Callable[[Any], int]) -> Any:
         deadline = time.monotonic() + SECONDS
-        while code(answer := ask()) in BUSY:
-            assert time.monotonic() < deadline, answer
+        while code(response := ask()) in BUSY:
+            assert time.monotonic() < deadline, response
             time.sleep(0.002)
-        return answer
+        return response
 
     def _believed(self, which: int, *, given: bool = False, newest: bool = False) -> tuple[int, int]:
         """Mostly the newest producer, sometimes one of long ago, rarely (not with `given`) an epoch of the future."""
@@ -132,13 +132,13 @@ class Dialogue:
             producer_id=expected[0],
             producer_epoch=expected[1],
         )
-        answer = self._patiently(lambda: self.target.ask(request, version), lambda one: one.error_code)
-        if answer.error_code == errors.NONE:
+        response = self._patiently(lambda: self.target.ask(request, version), lambda one: one.error_code)
+        if response.error_code == errors.NONE:
             self.started[which] = True
-        got = self._saw(which, answer.producer_id, answer.producer_epoch)
+        got = self._saw(which, response.producer_id, response.producer_epoch)
         return (
             f"init v{version} as {self.name(expected[0])}.{expected[1]} timeout "
-            f"{request.transaction_timeout_ms}: {answer.error_code} {got}"
+            f"{request.transaction_timeout_ms}: {response.error_code} {got}"
         )
 
     def _add(self, which: int) -> str:
@@ -152,14 +152,14 @@ class Dialogue:
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=self.topic, partitions=numbers)],
         )
 
-        def codes(answer: Any) -> list[int]:
-            rows = answer.results_by_topic_v3_and_below[0].results_by_partition
+        def codes(response: Any) -> list[int]:
+            rows = response.results_by_topic_v3_and_below[0].results_by_partition
             return [
                 row.partition_error_code for row in sorted(rows, key=lambda row: int(row.partition_index))
             ]
 
-        answer = self._patiently(lambda: self.target.ask(request, version), lambda one: codes(one)[0])
-        return f"add v{version} {self.name(producer_id)}.{epoch} {numbers}: {codes(answer)}"
+        response = self._patiently(lambda: self.target.ask(request, version), lambda one: codes(one)[0])
+        return f"add v{version} {self.name(producer_id)}.{epoch} {numbers}: {codes(response)}"
 
     def _batched(self, which: int) -> str:
         """As brokers ask each other, of both ids at once."""
@@ -182,18 +182,16 @@ class Dialogue:
                     topics=[topic],
                 )
             )
-        answer = self.target.ask(AddPartitionsToTxnRequest(transactions=rows), version)
+        response = self.target.ask(AddPartitionsToTxnRequest(transactions=rows), version)
         codes = {
             self.ids.index(result.transactional_id): [
                 row.partition_error_code
                 for topic in result.topic_results
                 for row in topic.results_by_partition
             ]
-            for result in answer.results_by_transaction
+            for result in response.results_by_transaction
         }
-        return (
-            f"batched v{version} {'verify' if verify else 'add'}: {answer.error_code} {sorted(codes.items())}"
-        )
+        return f"batched v{version} {'verify' if verify else 'add'}: {response.error_code} {sorted(codes.items())}"
 
     def _write(self, which: int) -> str:
         version = self._version("Produce", 3, 7, 9, 10, 11, 12, 12)
@@ -217,17 +215,17 @@ class Dialogue:
             topic_data=[TopicProduceData(name=self.topic, partition_data=[data])],
         )
 
-        def row(answer: Any) -> Any:
-            return answer.responses[0].partition_responses[0]
+        def row(response: Any) -> Any:
+            return response.responses[0].partition_responses[0]
 
-        answer = self._patiently(
+        response = self._patiently(
             lambda: self.target.ask(request, version), lambda one: int(row(one).error_code)
         )
-        if row(answer).error_code == errors.NONE:
+        if row(response).error_code == errors.NONE:
             self.sequences[place] = sequence + 1
         return (
             f"write v{version} {self.name(producer_id)}.{epoch} #{sequence} to {number}: "
-            f"{row(answer).error_code} at {row(answer).base_offset}"
+            f"{row(response).error_code} at {row(response).base_offset}"
         )
 
     def _end_txn(self, which: int) -> str:
@@ -240,10 +238,10 @@ class Dialogue:
             producer_epoch=epoch,
             committed=commit,
         )
-        answer = self._patiently(lambda: self.target.ask(request, version), lambda one: one.error_code)
-        got = self._saw(which, answer.producer_id, answer.producer_epoch)
+        response = self._patiently(lambda: self.target.ask(request, version), lambda one: one.error_code)
+        got = self._saw(which, response.producer_id, response.producer_epoch)
         word = "commit" if commit else "abort"
-        return f"{word} v{version} {self.name(producer_id)}.{epoch}: {answer.error_code} {got}"
+        return f"{word} v{version} {self.name(producer_id)}.{epoch}: {response.error_code} {got}"
 
     def _add_group(self, which: int) -> str:
         version = self._version("AddOffsetsToTxn", 0, 1, 2, 3)
@@ -254,8 +252,8 @@ class Dialogue:
             producer_epoch=epoch,
             group_id=self.group,
         )
-        answer = self._patiently(lambda: self.target.ask(request, version), lambda one: one.error_code)
-        return f"add group v{version} {self.name(producer_id)}.{epoch}: {answer.error_code}"
+        response = self._patiently(lambda: self.target.ask(request, version), lambda one: one.error_code)
+        return f"add group v{version} {self.name(producer_id)}.{epoch}: {response.error_code}"
 
     def _commit_offset(self, which: int) -> str:
         version = self._version("TxnOffsetCommit", 0, 2, 3, 4, 5, 5)
@@ -275,13 +273,13 @@ class Dialogue:
             topics=[TxnOffsetCommitRequestTopic(name=self.topic, partitions=[row])],
         )
 
-        def code(answer: Any) -> int:
-            return int(answer.topics[0].partitions[0].error_code)
+        def code(response: Any) -> int:
+            return int(response.topics[0].partitions[0].error_code)
 
-        answer = self._patiently(lambda: self.target.ask(request, version), code)
+        response = self._patiently(lambda: self.target.ask(request, version), code)
         return (
             f"commit offset v{version} {self.name(producer_id)}.{epoch} generation {generation} "
-            f"of {row.partition_index}: {code(answer)}; then {self._committed()}"
+            f"of {row.partition_index}: {code(response)}; then {self._committed()}"
         )
 
     # --- what it came to
@@ -289,8 +287,8 @@ class Dialogue:
     def _committed(self) -> tuple[int, int]:
         topic = OffsetFetchRequestTopic(name=self.topic, partition_indexes=[0])
         request = OffsetFetchRequest(group_id=self.group, topics=[topic], require_stable=True)
-        answer = self.target.ask(request, 7)
-        row = answer.topics[0].partitions[0]
+        response = self.target.ask(request, 7)
+        row = response.topics[0].partitions[0]
         return int(row.committed_offset), int(row.error_code)
 
     def _end(self) -> None:

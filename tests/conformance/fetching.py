@@ -57,9 +57,9 @@ def fetch(target: Target, version: int, offsets: dict[str, int], **details: Any)
 
 def fetch_one(target: Target, version: int, topic: str, offset: int, **details: Any) -> Any:
     """What the response says of partition 0 of the only topic asked for."""
-    answer = fetch(target, version, {topic: offset}, **details)
-    assert answer.error_code == 0, answer
-    [row] = answer.responses
+    response = fetch(target, version, {topic: offset}, **details)
+    assert response.error_code == 0, response
+    [row] = response.responses
     [partition] = row.partitions
     return partition
 

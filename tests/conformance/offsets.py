@@ -63,8 +63,10 @@ def commit_request(
 def commit(target: Target, group: str, topic: str, version: int | None = None, **details: Any) -> int:
     """Commit for one partition: its error code."""
     version = target.newest("OffsetCommit") if version is None else version
-    answer = target.ask(commit_request(target, target.coordinated(group), topic, version, **details), version)
-    [row] = answer.topics
+    response = target.ask(
+        commit_request(target, target.coordinated(group), topic, version, **details), version
+    )
+    [row] = response.topics
     [partition] = row.partitions
     return int(partition.error_code)
 
@@ -97,14 +99,14 @@ def fetch_answer(
         for name, asked in (topics or {}).items()
     ]
     wanted = OffsetFetchRequestGroup(group_id=group, topics=None if topics is None else named, **member)
-    [answer] = target.ask(OffsetFetchRequest(groups=[wanted], **stable), version).groups
-    assert answer.group_id == group
-    return answer
+    [response] = target.ask(OffsetFetchRequest(groups=[wanted], **stable), version).groups
+    assert response.group_id == group
+    return response
 
 
-def rows_of(answer: Any) -> dict[int, Committed]:
+def rows_of(response: Any) -> dict[int, Committed]:
     """Partition → what was committed, of the only topic in a response."""
-    [topic] = answer.topics
+    [topic] = response.topics
     return {
         row.partition_index: Committed(
             row.committed_offset, row.committed_leader_epoch, row.metadata, row.error_code
@@ -117,6 +119,6 @@ def committed(
     target: Target, group: str, topic: str, version: int | None = None, **details: Any
 ) -> Committed:
     """What is committed for partition 0 of a topic."""
-    answer = fetch_answer(target, group, {topic: [0]}, version, **details)
-    assert answer.error_code == 0, answer
-    return rows_of(answer)[0]
+    response = fetch_answer(target, group, {topic: [0]}, version, **details)
+    assert response.error_code == 0, response
+    return rows_of(response)[0]

@@ -62,9 +62,9 @@ class RawClient:
         del self._asked[0]
         echoed, at = read_response_header(api_key, version, frame)
         assert echoed == correlation_id
-        answer, end = read_message(response_name(api_key), version, frame, at)
-        assert end == len(frame), f"{len(frame) - end} bytes behind {answer}"
-        return answer
+        response, end = read_message(response_name(api_key), version, frame, at)
+        assert end == len(frame), f"{len(frame) - end} bytes behind {response}"
+        return response
 
     def read_frame(self, timeout: float = SECONDS) -> bytes:
         """The next frame without its size. Raises TimeoutError, ConnectionError."""

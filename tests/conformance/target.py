@@ -66,10 +66,10 @@ def offered(release: Release, api: str) -> range:
     return range(oldest, newest + 1)
 
 
-def eventually(answer: Callable[[], Any], good: Callable[[Any], bool]) -> Any:
+def eventually(response: Callable[[], Any], good: Callable[[Any], bool]) -> Any:
     """Ask until the response is good. Fails with the last response after 20 s."""
     deadline = time.monotonic() + SECONDS
-    while not good(found := answer()):
+    while not good(found := response()):
         assert time.monotonic() < deadline, found
         time.sleep(POLL_SECONDS)
     return found
@@ -144,8 +144,8 @@ class Target:
             CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=rows)
             for name in names
         ]
-        answer = self.ask(CreateTopicsRequest(topics=made, timeout_ms=10_000))
-        assert not any(row.error_code for row in answer.topics), answer
+        response = self.ask(CreateTopicsRequest(topics=made, timeout_ms=10_000))
+        assert not any(row.error_code for row in response.topics), response
         for name in names:
             eventually(lambda: self.metadata(name), lambda topic: led(topic) == partitions)  # noqa: B023
         eventually(lambda: self._ends(names, partitions), lambda codes: set(codes) == {errors.NONE})
@@ -155,8 +155,8 @@ class Target:
         """The codes that ListOffsets has for each partition: a leader may be elected before it knows."""
         rows = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions)]
         asked = [ListOffsetsTopic(name=topic, partitions=rows) for topic in topics]
-        answer = self.ask(ListOffsetsRequest(replica_id=-1, topics=asked), 1)
-        return [row.error_code for topic in answer.topics for row in topic.partitions]
+        response = self.ask(ListOffsetsRequest(replica_id=-1, topics=asked), 1)
+        return [row.error_code for topic in response.topics for row in topic.partitions]
 
     def metadata(self, name: str) -> Any:
         """What Metadata says of one topic."""
@@ -191,8 +191,8 @@ class Target:
                 name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
             )
         ]
-        [answer] = self.ask(DeleteRecordsRequest(topics=rows, timeout_ms=10_000)).topics
-        assert [(row.error_code, row.low_watermark) for row in answer.partitions] == [(errors.NONE, offset)]
+        [response] = self.ask(DeleteRecordsRequest(topics=rows, timeout_ms=10_000)).topics
+        assert [(row.error_code, row.low_watermark) for row in response.partitions] == [(errors.NONE, offset)]
 
     # --- coordinators
 
@@ -200,7 +200,7 @@ class Target:
         """The same key, once its coordinator answers FindCoordinator."""
         eventually(
             lambda: self.ask(FindCoordinatorRequest(key=key, key_type=key_type), 1),
-            lambda answer: answer.error_code == errors.NONE,
+            lambda response: response.error_code == errors.NONE,
         )
         return key
 

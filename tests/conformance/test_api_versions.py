@@ -20,12 +20,12 @@ API_VERSIONS = 18
 @pytest.mark.spec("C.1", "C.2", "B.4.4")
 @pytest.mark.api("ApiVersions")
 def test_the_served_apis_are_advertised_in_every_version(target: Target, version: int) -> None:
-    answer = target.ask(REQUEST, version)
-    assert (answer.error_code, answer.throttle_time_ms) == (errors.NONE, 0)
-    advertised = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+    response = target.ask(REQUEST, version)
+    assert (response.error_code, response.throttle_time_ms) == (errors.NONE, 0)
+    advertised = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
     expected = versions_of(target.release)
     assert {key: advertised[key] for key in expected} == dict(expected)
-    assert len(advertised) == len(answer.api_keys)
+    assert len(advertised) == len(response.api_keys)
     if target.embedded:
         assert advertised.keys() == expected.keys()
 
@@ -37,9 +37,9 @@ def test_a_version_too_new_is_answered_in_version_0_with_the_range(
     raw_client.send_raw(struct.pack(">hhi", API_VERSIONS, 99, 7) + b"\x00\x01x\x00" + b"\x02x\x021\x00")
     frame = raw_client.read_frame()
     assert frame[:4] == struct.pack(">i", 7)
-    answer = decode("ApiVersionsResponse", 0, frame[4:])
-    assert answer.error_code == errors.UNSUPPORTED_VERSION
-    [row] = answer.api_keys
+    response = decode("ApiVersionsResponse", 0, frame[4:])
+    assert response.error_code == errors.UNSUPPORTED_VERSION
+    [row] = response.api_keys
     assert (row.api_key, row.min_version, row.max_version) == (API_VERSIONS, 0, target.newest("ApiVersions"))
     assert raw_client.ask(REQUEST, 0).error_code == errors.NONE  # the connection goes on
 
@@ -52,8 +52,8 @@ def test_a_strange_name_of_the_software_is_refused(
     target: Target, version: int, name: str, number: str
 ) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
-    answer = target.ask(request, version)
-    assert answer.error_code == errors.INVALID_REQUEST
+    response = target.ask(request, version)
+    assert response.error_code == errors.INVALID_REQUEST
 
 
 @pytest.mark.since("4.4")
@@ -76,8 +76,8 @@ def test_a_client_that_takes_the_node_for_another_is_notified(
     """KIP-1242. The connection goes on, so that older versions of the request still have their response."""
     here = target.ask(MetadataRequest(topics=[])).cluster_id
     request = ApiVersionsRequest("conformance", "1.0", here if cluster == "this" else cluster, node)
-    answer = raw_client.ask(request, 5)
-    assert (answer.error_code, bool(answer.api_keys)) == (code, code == errors.NONE)
+    response = raw_client.ask(request, 5)
+    assert (response.error_code, bool(response.api_keys)) == (code, code == errors.NONE)
     assert raw_client.ask(request, 4).error_code == errors.NONE
 
 

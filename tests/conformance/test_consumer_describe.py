@@ -75,8 +75,8 @@ def test_groups_that_are_not_of_the_protocol_are_not_found(target: Target, group
     with ClassicMember(target, group) as member:
         member.join()
         request = ConsumerGroupDescribeRequest(group_ids=[group, "never"])
-        answer = target.ask(request, version).groups
-        assert sorted(answer, key=lambda row: row.group_id == "never") == [
+        response = target.ask(request, version).groups
+        assert sorted(response, key=lambda row: row.group_id == "never") == [
             DescribedGroup(group_id=group_id, error_code=errors.GROUP_ID_NOT_FOUND, error_message=text)
             for group_id, text in [
                 (group, f"Group {group} is not a consumer group."),
@@ -96,10 +96,10 @@ def test_a_group_is_listed_with_its_type(target: Target, group: str, topic: str)
     member.join(topic)
 
     def listed() -> list[tuple[str, str, str]]:
-        answer = target.ask(ListGroupsRequest(types_filter=["consumer"]), 5)
+        response = target.ask(ListGroupsRequest(types_filter=["consumer"]), 5)
         return [
             (row.protocol_type, row.group_state, row.group_type)
-            for row in answer.groups
+            for row in response.groups
             if row.group_id == group
         ]
 

@@ -52,14 +52,14 @@ def test_a_heartbeat_without_form_is_refused_in_words(
     target: Target, group: str, topic: str, spoken: int, fields: dict[str, Any], message: str
 ) -> None:
     said = {"epoch": 0, "rebalance_timeout_ms": 1000, "subscribed_topic_names": [topic], "owned": {}}
-    answer = Member(target, group, "m", version=spoken).beat(**{**said, **fields})
-    assert answer == refused(errors.INVALID_REQUEST, message)
+    response = Member(target, group, "m", version=spoken).beat(**{**said, **fields})
+    assert response == refused(errors.INVALID_REQUEST, message)
 
 
 def test_an_unknown_assignor_is_refused(target: Target, group: str, topic: str) -> None:
     text = "ServerAssignor nope is not supported. Supported assignors: uniform, range."
-    answer = Member(target, group, "m").join(topic, server_assignor="nope")
-    assert answer == refused(errors.UNSUPPORTED_ASSIGNOR, text)
+    response = Member(target, group, "m").join(topic, server_assignor="nope")
+    assert response == refused(errors.UNSUPPORTED_ASSIGNOR, text)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_an_unknown_assignor_is_refused(target: Target, group: str, topic: str) 
     ],
 )
 def test_a_pattern_that_is_none_is_refused(target: Target, group: str, pattern: str, problem: str) -> None:
-    answer = Member(target, group, "m").join(subscribed_topic_names=None, subscribed_topic_regex=pattern)
+    response = Member(target, group, "m").join(subscribed_topic_names=None, subscribed_topic_regex=pattern)
     text = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {problem}."
-    assert answer == refused(errors.INVALID_REGULAR_EXPRESSION, text)
+    assert response == refused(errors.INVALID_REGULAR_EXPRESSION, text)
 
 
 # --- who is unknown
@@ -102,10 +102,10 @@ def test_a_stranger_is_refused(target: Target, group: str, topic: str) -> None:
 
 def test_in_version_0_the_coordinator_chooses_the_member_id(target: Target, group: str, topic: str) -> None:
     member = Member(target, group, "", version=0)
-    answer = member.join(topic)
-    assert answer.error_code == errors.NONE
-    assert len(answer.member_id) == 22
-    member.member_id = answer.member_id
+    response = member.join(topic)
+    assert response.error_code == errors.NONE
+    assert len(response.member_id) == 22
+    member.member_id = response.member_id
     assert member.beat().error_code == errors.NONE
 
 

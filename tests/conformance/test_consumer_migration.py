@@ -38,9 +38,9 @@ class Classic(ClassicMember):
 
     def got(self) -> list[int]:
         """What SyncGroup gives it now."""
-        answer = self.sync()
-        assert answer.error_code == errors.NONE, answer
-        return [tp.partition for tp in decode_assignment(answer.assignment).partitions]
+        response = self.sync()
+        assert response.error_code == errors.NONE, response
+        return [tp.partition for tp in decode_assignment(response.assignment).partitions]
 
     def settled(self, *numbers: int) -> Self:
         """It alone is a classic group that is Stable, and owns these."""
@@ -62,9 +62,15 @@ def classic_state(target: Target, group: str) -> tuple[str, list[str]]:
     return row.group_state, [member.member_id for member in row.members]
 
 
-def joined_as(answer: Any) -> tuple[Any, ...]:
+def joined_as(response: Any) -> tuple[Any, ...]:
     """What a JoinGroup response says of the group."""
-    return answer.generation_id, answer.protocol_type, answer.protocol_name, answer.leader, answer.members
+    return (
+        response.generation_id,
+        response.protocol_type,
+        response.protocol_name,
+        response.leader,
+        response.members,
+    )
 
 
 IN_A_CONSUMER_GROUP = ("consumer", "range", "", [])
@@ -171,9 +177,9 @@ def test_a_static_member_changes_its_protocol(target: Target, group: str) -> Non
         assert progress(target, group) == ("Stable", 1, 1, {"m1": 1})
         assert old.heartbeat() == errors.FENCED_INSTANCE_ID
         other = Classic(target, group, topic, instance_id="i")
-        answer = other.join()
+        response = other.join()
         assert other.member_id != "m1"
-        assert (answer.generation_id, answer.leader) == (1, "")
+        assert (response.generation_id, response.leader) == (1, "")
         assert listed(target, group)[1] == "classic"
         assert other.got() == [0, 1]
         other.__exit__(None, None, None)
@@ -199,10 +205,10 @@ def test_an_empty_group_takes_either_protocol(target: Target, group: str, topic:
 def test_only_consumers_are_taken_over(target: Target, group: str, topic: str) -> None:
     with ClassicMember(target, group, protocol_type="connect", protocols=(("x", b"1"),)) as worker:
         worker.join()
-        answer = Member(target, group, "m1").join(topic)
+        response = Member(target, group, "m1").join(topic)
         why = "because the group does not use the consumer embedded protocol."
         text = f"Cannot upgrade classic group {group} to consumer group {why}"
-        assert answer == refused(errors.GROUP_ID_NOT_FOUND, text)
+        assert response == refused(errors.GROUP_ID_NOT_FOUND, text)
         assert classic_state(target, group)[0] == "CompletingRebalance"
 
 
@@ -218,8 +224,8 @@ def test_user_data_in_assignments_prevents_the_upgrade_and_in_subscriptions_does
         old.join()
         plan = encode_assignment(Assignment((TopicPartition(topic, 0),), b"mine"))
         assert old.sync({old.member_id: plan}).error_code == errors.NONE
-        answer = Member(target, group, "m1").join(topic)
-        assert answer == refused(
+        response = Member(target, group, "m1").join(topic)
+        assert response == refused(
             errors.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group} to consumer group {why}"
         )
         assert classic_state(target, group)[0] == "Stable"

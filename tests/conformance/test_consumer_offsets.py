@@ -137,8 +137,8 @@ def test_offsets_of_topics_that_are_read_stay(target: Target, group: str, topic:
         group_id=group,
         topics=[OffsetDeleteRequestTopic(name=name, partitions=partition) for name in (topic, other)],
     )
-    answer = target.ask(request)
-    codes = {row.name: row.partitions[0].error_code for row in answer.topics}
+    response = target.ask(request)
+    codes = {row.name: row.partitions[0].error_code for row in response.topics}
     assert codes == {topic: errors.GROUP_SUBSCRIBED_TO_TOPIC, other: errors.NONE}
 
 

@@ -31,10 +31,10 @@ def written(target: Target, group: str) -> list[Row]:
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, max_bytes=MEGABYTE, topics=[FetchTopic(topic=OFFSETS, partitions=[asked])]
     )
-    [answer] = target.ask(request, 11).responses[0].partitions
-    assert answer.error_code == errors.NONE
+    [response] = target.ask(request, 11).responses[0].partitions
+    assert response.error_code == errors.NONE
     rows = []
-    for batch in read_batches(answer.records):
+    for batch in read_batches(response.records):
         section = open_batch(batch, check_crcs=True)
         columns = columns_for(section)
         section.read_into(columns, batch.count)

@@ -22,18 +22,18 @@ def describe(
 ) -> Any:
     """What DescribeConfigs says of one resource."""
     row = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
-    [answer] = target.ask(DescribeConfigsRequest(resources=[row], **fields), version).results
-    assert (answer.resource_type, answer.resource_name) == (kind, name)
-    return answer
+    [response] = target.ask(DescribeConfigsRequest(resources=[row], **fields), version).results
+    assert (response.resource_type, response.resource_name) == (kind, name)
+    return response
 
 
 @pytest.mark.api("DescribeConfigs")
 def test_a_topics_settings_and_where_they_come_from(target: Target, version: int) -> None:
     topic = target.topic(retention_ms=-1, max_message_bytes=5000)
     keys = ["retention.ms", "max.message.bytes", "cleanup.policy", "message.timestamp.type"]
-    answer = describe(target, version, TOPIC, topic, keys)
-    assert answer.error_code == errors.NONE
-    rows = {row.name: row for row in answer.configs}
+    response = describe(target, version, TOPIC, topic, keys)
+    assert response.error_code == errors.NONE
+    rows = {row.name: row for row in response.configs}
     assert {name: row.value for name, row in rows.items()} == {
         "retention.ms": "-1",
         "max.message.bytes": "5000",
@@ -60,8 +60,8 @@ def test_without_keys_all_settings_of_a_topic_are_reported(target: Target, topic
 
 @pytest.mark.api("DescribeConfigs", few=True)
 def test_an_unknown_topic(target: Target, version: int) -> None:
-    answer = describe(target, version, TOPIC, "no-such-topic")
-    assert (answer.error_code, answer.configs) == (errors.UNKNOWN_TOPIC_OR_PARTITION, [])
+    response = describe(target, version, TOPIC, "no-such-topic")
+    assert (response.error_code, response.configs) == (errors.UNKNOWN_TOPIC_OR_PARTITION, [])
 
 
 @pytest.mark.api("DescribeConfigs", few=True)
@@ -72,9 +72,9 @@ def test_an_invalid_topic(target: Target, version: int) -> None:
 @pytest.mark.api("DescribeConfigs", few=True)
 def test_settings_of_the_broker(target: Target, version: int) -> None:
     key = "offsets.topic.num.partitions"
-    answer = describe(target, version, BROKER, "1", [key])
-    [row] = answer.configs
-    assert (answer.error_code, row.name, row.value, row.read_only) == (errors.NONE, key, "5", True)
+    response = describe(target, version, BROKER, "1", [key])
+    [row] = response.configs
+    assert (response.error_code, row.name, row.value, row.read_only) == (errors.NONE, key, "5", True)
     if version >= 1:
         assert row.config_source == STATIC
 
@@ -82,8 +82,8 @@ def test_settings_of_the_broker(target: Target, version: int) -> None:
 @pytest.mark.api("DescribeConfigs", few=True)
 @pytest.mark.parametrize("name", ["2", "one"])
 def test_another_broker_is_not_known_here(target: Target, version: int, name: str) -> None:
-    answer = describe(target, version, BROKER, name)
-    assert (answer.error_code, answer.configs) == (errors.INVALID_REQUEST, [])
+    response = describe(target, version, BROKER, name)
+    assert (response.error_code, response.configs) == (errors.INVALID_REQUEST, [])
 
 
 @pytest.mark.spec("S1-33")
@@ -113,17 +113,17 @@ def test_the_internal_topics_have_their_settings(target: Target, group: str) -> 
 
 @pytest.mark.api("DescribeCluster")
 def test_the_cluster_describes_itself(target: Target, version: int) -> None:
-    answer = target.ask(DescribeClusterRequest(), version)
-    assert (answer.error_code, answer.controller_id) == (errors.NONE, 1)
-    assert answer.cluster_id
-    assert answer.cluster_authorized_operations == NOT_ASKED
-    assert answer.brokers == [DescribeClusterBroker(broker_id=1, host=target.host, port=target.port)]
+    response = target.ask(DescribeClusterRequest(), version)
+    assert (response.error_code, response.controller_id) == (errors.NONE, 1)
+    assert response.cluster_id
+    assert response.cluster_authorized_operations == NOT_ASKED
+    assert response.brokers == [DescribeClusterBroker(broker_id=1, host=target.host, port=target.port)]
 
 
 @pytest.mark.api("DescribeCluster", 1, few=True)
 def test_controllers_are_not_described_by_a_broker(target: Target, version: int) -> None:
-    answer = target.ask(DescribeClusterRequest(endpoint_type=2), version)
-    assert answer.error_code == errors.MISMATCHED_ENDPOINT_TYPE
+    response = target.ask(DescribeClusterRequest(endpoint_type=2), version)
+    assert response.error_code == errors.MISMATCHED_ENDPOINT_TYPE
     assert target.ask(DescribeClusterRequest(endpoint_type=9), version).error_code == (
         errors.UNSUPPORTED_ENDPOINT_TYPE
     )

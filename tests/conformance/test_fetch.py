@@ -63,8 +63,8 @@ def test_an_unknown_partition(target: Target, topic: str, version: int) -> None:
 def test_an_unknown_topic(target: Target, version: int) -> None:
     named = {"topic_id": uuid.uuid4().bytes} if version >= BY_ID else {"topic": "no-such-topic"}
     rows = [FetchTopic(partitions=[FetchPartition(partition=0, partition_max_bytes=100)], **named)]
-    answer = target.ask(FetchRequest(max_wait_ms=0, topics=rows), version)
-    [row] = answer.responses[0].partitions
+    response = target.ask(FetchRequest(max_wait_ms=0, topics=rows), version)
+    [row] = response.responses[0].partitions
     code = errors.UNKNOWN_TOPIC_ID if version >= BY_ID else errors.UNKNOWN_TOPIC_OR_PARTITION
     assert numbers(row) == (code, -1, -1, -1)
 
@@ -123,10 +123,10 @@ def test_the_first_batch_comes_whole_whatever_the_limits(target: Target, version
     for topic in topics:
         for _ in range(2):
             target.produce(topic, b"x" * 1000)
-    answer = fetch(
+    response = fetch(
         target, version, dict.fromkeys(topics, 0), partition={"partition_max_bytes": 1}, max_bytes=1
     )
-    rows = [row for topic in answer.responses for row in topic.partitions]
+    rows = [row for topic in response.responses for row in topic.partitions]
     assert [row.error_code for row in rows] == [errors.NONE, errors.NONE]
     assert sorted(base_offsets(row) for row in rows) == [[], [0]]
 
@@ -142,24 +142,24 @@ def test_the_partition_limit_cuts_the_last_batch(target: Target, topic: str, ver
 
 def test_two_partitions_in_the_order_asked(target: Target, version: int) -> None:
     topics = [target.topic() for _ in range(3)]
-    answer = fetch(target, version, dict.fromkeys(topics, 0))
+    response = fetch(target, version, dict.fromkeys(topics, 0))
     ids = [target.topic_id(topic) for topic in topics]
-    assert [row.topic_id if version >= BY_ID else row.topic for row in answer.responses] == (
+    assert [row.topic_id if version >= BY_ID else row.topic for row in response.responses] == (
         ids if version >= BY_ID else topics
     )
 
 
 def test_an_unknown_isolation_level(target: Target, topic: str, version: int) -> None:
-    answer = fetch(target, version, {topic: 0}, isolation_level=7)
-    assert answer.error_code == (errors.UNKNOWN_SERVER_ERROR if version >= SESSIONS else errors.NONE)
-    rows = [numbers(row) for topic in answer.responses for row in topic.partitions]
+    response = fetch(target, version, {topic: 0}, isolation_level=7)
+    assert response.error_code == (errors.UNKNOWN_SERVER_ERROR if version >= SESSIONS else errors.NONE)
+    rows = [numbers(row) for topic in response.responses for row in topic.partitions]
     assert rows == ([] if version >= BY_ID else [(errors.UNKNOWN_SERVER_ERROR, -1, -1, -1)])
 
 
 @pytest.mark.api("Fetch", 0)
 def test_every_version_answers_an_empty_request(target: Target, version: int) -> None:
-    answer = target.ask(FetchRequest(max_wait_ms=0, topics=[]), version)
-    assert (answer.error_code, answer.responses, answer.throttle_time_ms) == (errors.NONE, [], 0)
+    response = target.ask(FetchRequest(max_wait_ms=0, topics=[]), version)
+    assert (response.error_code, response.responses, response.throttle_time_ms) == (errors.NONE, [], 0)
 
 
 @pytest.mark.api("Fetch", 0)

@@ -31,9 +31,9 @@ class Session:
         return fetch(self.target, self.version, offsets or {}, **{**session, **fields})
 
 
-def told(answer: Any) -> int:
+def told(response: Any) -> int:
     """How many partitions a response speaks of."""
-    return sum(len(topic.partitions) for topic in answer.responses)
+    return sum(len(topic.partitions) for topic in response.responses)
 
 
 @pytest.mark.spec("B.10.14")
@@ -41,12 +41,16 @@ def test_an_incremental_response_holds_only_what_changed(target: Target, version
     first, second = target.topic(), target.topic()
     session = Session(target, version, {first: 0, second: 0})
     assert told(session.answer) == 2
-    answer = session.next()
-    assert (answer.error_code, answer.session_id, answer.responses) == (errors.NONE, session.session_id, [])
+    response = session.next()
+    assert (response.error_code, response.session_id, response.responses) == (
+        errors.NONE,
+        session.session_id,
+        [],
+    )
     target.produce(second, b"0")
-    answer = session.next()
-    [row] = answer.responses[0].partitions
-    assert (told(answer), base_offsets(row), row.high_watermark) == (1, [0], 1)
+    response = session.next()
+    [row] = response.responses[0].partitions
+    assert (told(response), base_offsets(row), row.high_watermark) == (1, [0], 1)
     assert told(session.next({second: 1})) == 0
 
 
@@ -82,18 +86,18 @@ def test_an_error_is_repeated_until_it_is_over(target: Target, topic: str, versi
 
 @pytest.mark.spec("B.10.14")
 def test_an_unknown_session(target: Target, topic: str, version: int) -> None:
-    answer = fetch(target, version, {topic: 0}, session_id=12345, session_epoch=1)
+    response = fetch(target, version, {topic: 0}, session_id=12345, session_epoch=1)
     expected = (errors.FETCH_SESSION_ID_NOT_FOUND, 0, [])
-    assert (answer.error_code, answer.session_id, answer.responses) == expected
+    assert (response.error_code, response.session_id, response.responses) == expected
 
 
 @pytest.mark.spec("B.10.14")
 @pytest.mark.parametrize("epoch", [2, 5])
 def test_an_epoch_out_of_order(target: Target, topic: str, version: int, epoch: int) -> None:
     session = Session(target, version, {topic: 0})
-    answer = session.next(session_epoch=epoch)
+    response = session.next(session_epoch=epoch)
     expected = (errors.INVALID_FETCH_SESSION_EPOCH, [])
-    assert (answer.error_code, answer.responses) == expected
+    assert (response.error_code, response.responses) == expected
     assert session.next(session_epoch=1).error_code == errors.NONE
     assert session.next(session_epoch=1).error_code == errors.INVALID_FETCH_SESSION_EPOCH
 
@@ -101,34 +105,34 @@ def test_an_epoch_out_of_order(target: Target, topic: str, version: int, epoch: 
 @pytest.mark.spec("B.10.14")
 def test_the_final_epoch_closes_the_session(target: Target, topic: str, version: int) -> None:
     session = Session(target, version, {topic: 0})
-    answer = session.next(session_epoch=-1)
-    assert (answer.error_code, answer.session_id) == (errors.NONE, 0)
+    response = session.next(session_epoch=-1)
+    assert (response.error_code, response.session_id) == (errors.NONE, 0)
     assert session.next(session_epoch=1).error_code == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
 @pytest.mark.spec("B.10.14")
 def test_epoch_0_with_an_id_replaces_the_session(target: Target, topic: str, version: int) -> None:
     session = Session(target, version, {topic: 0})
-    answer = fetch(target, version, {topic: 0}, session_id=session.session_id, session_epoch=0)
-    assert (answer.error_code, told(answer)) == (errors.NONE, 1)
-    assert answer.session_id not in (0, session.session_id)
+    response = fetch(target, version, {topic: 0}, session_id=session.session_id, session_epoch=0)
+    assert (response.error_code, told(response)) == (errors.NONE, 1)
+    assert response.session_id not in (0, session.session_id)
     assert session.next().error_code == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
 @pytest.mark.spec("B.10.14")
 def test_without_a_session_nothing_is_remembered(target: Target, topic: str, version: int) -> None:
-    answer = fetch(target, version, {topic: 0}, session_id=0, session_epoch=-1)
-    assert (answer.error_code, answer.session_id, told(answer)) == (errors.NONE, 0, 1)
+    response = fetch(target, version, {topic: 0}, session_id=0, session_epoch=-1)
+    assert (response.error_code, response.session_id, told(response)) == (errors.NONE, 0, 1)
 
 
 @pytest.mark.spec("B.10.14")
 def test_a_first_fetch_of_nothing_gets_no_session_of_use(target: Target, version: int) -> None:
-    answer = fetch(target, version, {}, session_id=0, session_epoch=0)
-    assert (answer.error_code, answer.responses) == (errors.NONE, [])
+    response = fetch(target, version, {}, session_id=0, session_epoch=0)
+    assert (response.error_code, response.responses) == (errors.NONE, [])
 
 
 @pytest.mark.spec("B.10.14")
 def test_a_negative_epoch_other_than_the_final_one(target: Target, topic: str, version: int) -> None:
     session = Session(target, version, {topic: 0})
-    answer = session.next(session_epoch=INT32_MAX)
-    assert answer.error_code == errors.INVALID_FETCH_SESSION_EPOCH
+    response = session.next(session_epoch=INT32_MAX)
+    assert response.error_code == errors.INVALID_FETCH_SESSION_EPOCH

@@ -72,13 +72,13 @@ def test_the_text_of_a_found_coordinator_is_none(target: Target, group: str, ver
         row = Coordinator(
             key=group, node_id=1, host=target.host, port=target.port, error_code=0, error_message=None
         )
-        [answer] = target.ask(request, version).coordinators
-        row.error_message = answer.error_message
-        assert answer == row
-        assert answer.error_message in ("NONE", "", None)
+        [response] = target.ask(request, version).coordinators
+        row.error_message = response.error_message
+        assert response == row
+        assert response.error_message in ("NONE", "", None)
     else:
-        answer = target.ask(FindCoordinatorRequest(key=group), version)
-        assert answer == FindCoordinatorResponse(
+        response = target.ask(FindCoordinatorRequest(key=group), version)
+        assert response == FindCoordinatorResponse(
             error_message="NONE", node_id=1, host=target.host, port=target.port
         )
 
@@ -86,16 +86,16 @@ def test_the_text_of_a_found_coordinator_is_none(target: Target, group: str, ver
 @pytest.mark.api("FindCoordinator", SEVERAL, few=True)
 def test_several_keys_are_answered_each(target: Target, version: int) -> None:
     keys = [target.coordinated(fresh("group")) for _ in range(3)]
-    answer = target.ask(FindCoordinatorRequest(coordinator_keys=keys), version)
-    assert [(row.key, row.error_code, row.node_id) for row in answer.coordinators] == [
+    response = target.ask(FindCoordinatorRequest(coordinator_keys=keys), version)
+    assert [(row.key, row.error_code, row.node_id) for row in response.coordinators] == [
         (key, errors.NONE, 1) for key in keys
     ]
 
 
 @pytest.mark.api("FindCoordinator", SEVERAL, few=True)
 def test_no_keys_no_responses(target: Target, version: int) -> None:
-    answer = target.ask(FindCoordinatorRequest(coordinator_keys=[]), version)
-    assert answer.coordinators == []
+    response = target.ask(FindCoordinatorRequest(coordinator_keys=[]), version)
+    assert response.coordinators == []
 
 
 def test_an_empty_group_has_a_coordinator_too(target: Target, version: int) -> None:

@@ -134,9 +134,9 @@ def test_groups_are_listed_with_what_the_version_reports(target: Target, topic: 
     }
 
     def listed() -> dict[str, tuple[str, str, str]]:
-        answer = target.ask(ListGroupsRequest(), version)
-        assert answer.error_code == errors.NONE
-        rows = {row.group_id: (row.protocol_type, row.group_state, row.group_type) for row in answer.groups}
+        response = target.ask(ListGroupsRequest(), version)
+        assert response.error_code == errors.NONE
+        rows = {row.group_id: (row.protocol_type, row.group_state, row.group_type) for row in response.groups}
         return {group: rows[group] for group in (simple, joined)}
 
     with Member(target, joined) as member:
@@ -152,8 +152,8 @@ def test_groups_are_listed_by_state(
     target: Target, group: str, topic: str, version: int, states: list[str], listed: bool
 ) -> None:
     assert commit(target, group, topic) == errors.NONE
-    answer = target.ask(ListGroupsRequest(states_filter=states), version)
-    assert (group in [row.group_id for row in answer.groups]) is listed
+    response = target.ask(ListGroupsRequest(states_filter=states), version)
+    assert (group in [row.group_id for row in response.groups]) is listed
 
 
 @pytest.mark.api("ListGroups", 4, few=True)
@@ -161,8 +161,8 @@ def test_states_are_compared_without_case_since_4(
     target: Target, group: str, topic: str, version: int
 ) -> None:
     assert commit(target, group, topic) == errors.NONE
-    answer = target.ask(ListGroupsRequest(states_filter=["eMPTY"]), version)
-    assert (group in [row.group_id for row in answer.groups]) is target.since("4.0")
+    response = target.ask(ListGroupsRequest(states_filter=["eMPTY"]), version)
+    assert (group in [row.group_id for row in response.groups]) is target.since("4.0")
 
 
 @pytest.mark.api("ListGroups", 5, few=True)
@@ -173,8 +173,8 @@ def test_groups_are_listed_by_type(
     target: Target, group: str, topic: str, version: int, types: list[str], listed: bool
 ) -> None:
     assert commit(target, group, topic) == errors.NONE
-    answer = target.ask(ListGroupsRequest(types_filter=types), version)
-    assert (group in [row.group_id for row in answer.groups]) is listed
+    response = target.ask(ListGroupsRequest(types_filter=types), version)
+    assert (group in [row.group_id for row in response.groups]) is listed
 
 
 @pytest.mark.spec("B.21")
@@ -196,8 +196,8 @@ def test_each_group_is_answered(target: Target, group: str, topic: str, version:
     assert commit(target, empty, topic) == errors.NONE
     with Member(target, group) as member:
         member.settle()
-        answer = target.ask(DeleteGroupsRequest(groups_names=[group, unknown, empty]), version)
-        assert {row.group_id: row.error_code for row in answer.results} == {
+        response = target.ask(DeleteGroupsRequest(groups_names=[group, unknown, empty]), version)
+        assert {row.group_id: row.error_code for row in response.results} == {
             group: errors.NON_EMPTY_GROUP,
             unknown: errors.GROUP_ID_NOT_FOUND,
             empty: errors.NONE,

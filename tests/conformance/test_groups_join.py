@@ -31,8 +31,8 @@ def refused(target: Target, version: int, code: int, member_id: str = "") -> Joi
 @pytest.mark.api("JoinGroup")
 def test_the_first_member_leads_generation_1(target: Target, group: str, version: int) -> None:
     with Member(target, group, versions={"JoinGroup": version}) as member:
-        answer = member.join()
-        assert answer == JoinGroupResponse(
+        response = member.join()
+        assert response == JoinGroupResponse(
             generation_id=1,
             protocol_type="consumer" if version >= 7 else None,
             protocol_name="range",
@@ -49,16 +49,16 @@ def test_the_first_member_leads_generation_1(target: Target, group: str, version
 @pytest.mark.api("JoinGroup", 4)
 def test_a_newcomer_gets_a_member_id_first(target: Target, group: str, version: int) -> None:
     with Member(target, group, versions={"JoinGroup": version}) as member:
-        answer = member.ask_to_join()
-        assert answer.member_id.startswith("asker-")
-        assert answer == refused(target, version, errors.MEMBER_ID_REQUIRED, answer.member_id)
+        response = member.ask_to_join()
+        assert response.member_id.startswith("asker-")
+        assert response == refused(target, version, errors.MEMBER_ID_REQUIRED, response.member_id)
 
 
 @pytest.mark.spec("B.21")
 def test_an_empty_group_id_is_refused(target: Target, version: int) -> None:
     with Member(target, "group", versions={"JoinGroup": version}) as member:
-        answer = member.ask_to_join(group_id="")
-        assert answer == refused(target, version, errors.INVALID_GROUP_ID)
+        response = member.ask_to_join(group_id="")
+        assert response == refused(target, version, errors.INVALID_GROUP_ID)
 
 
 @pytest.mark.spec("B.21")
@@ -67,15 +67,15 @@ def test_a_session_timeout_outside_the_bounds_is_refused(
     target: Target, group: str, version: int, session_timeout_ms: int
 ) -> None:
     with Member(target, group, versions={"JoinGroup": version}) as member:
-        answer = member.ask_to_join(session_timeout_ms=session_timeout_ms)
-        assert answer == refused(target, version, errors.INVALID_SESSION_TIMEOUT)
+        response = member.ask_to_join(session_timeout_ms=session_timeout_ms)
+        assert response == refused(target, version, errors.INVALID_SESSION_TIMEOUT)
 
 
 @pytest.mark.spec("S4-29", "B.21")
 def test_an_unknown_member_of_an_unknown_group_is_refused(target: Target, group: str, version: int) -> None:
     with Member(target, group, versions={"JoinGroup": version}) as member:
-        answer = member.ask_to_join(member_id="nobody")
-        assert answer == refused(target, version, errors.UNKNOWN_MEMBER_ID, "nobody")
+        response = member.ask_to_join(member_id="nobody")
+        assert response == refused(target, version, errors.UNKNOWN_MEMBER_ID, "nobody")
 
 
 @pytest.mark.spec("B.21")
@@ -83,8 +83,8 @@ def test_an_unknown_member_of_a_group_is_refused(target: Target, group: str, ver
     with Member(target, group, versions={"JoinGroup": version}) as member:
         member.settle()
         with Member(target, group, versions={"JoinGroup": version}) as other:
-            answer = other.ask_to_join(member_id="nobody")
-            assert answer == refused(target, version, errors.UNKNOWN_MEMBER_ID, "nobody")
+            response = other.ask_to_join(member_id="nobody")
+            assert response == refused(target, version, errors.UNKNOWN_MEMBER_ID, "nobody")
         assert member.heartbeat() == errors.NONE
 
 
@@ -96,8 +96,8 @@ def test_a_first_member_without_protocols_is_refused(
     target: Target, group: str, changes: dict[str, object]
 ) -> None:
     with Member(target, group, instance_id="instance") as member:
-        answer = member.ask_to_join(**changes)
-        assert answer.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+        response = member.ask_to_join(**changes)
+        assert response.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.spec("B.21")
@@ -112,10 +112,10 @@ def test_a_member_without_a_common_protocol_is_refused(
         if "names" in changes:
             other.protocols = (("roundrobin", b""),)
             changes = {}
-        answer = other.ask_to_join(**changes)
+        response = other.ask_to_join(**changes)
         version = target.newest("JoinGroup")
-        assert answer == refused(target, version, errors.INCONSISTENT_GROUP_PROTOCOL, answer.member_id)
-        assert answer.member_id == ""
+        assert response == refused(target, version, errors.INCONSISTENT_GROUP_PROTOCOL, response.member_id)
+        assert response.member_id == ""
         assert member.heartbeat() == errors.NONE
 
 
@@ -150,9 +150,9 @@ def test_a_second_member_waits_until_the_first_rejoined(target: Target, group: s
         second.queue(first)
         assert second.raw_client.silent(0.05)
         first.send_join()
-        answer, other = first.joined(), second.joined()
-        assert (answer.generation_id, answer.leader) == (2, first.member_id)
-        assert {member.member_id for member in answer.members} == {first.member_id, second.member_id}
+        response, other = first.joined(), second.joined()
+        assert (response.generation_id, response.leader) == (2, first.member_id)
+        assert {member.member_id for member in response.members} == {first.member_id, second.member_id}
         assert other == JoinGroupResponse(
             generation_id=2,
             protocol_type="consumer" if version >= 7 else None,
@@ -170,9 +170,9 @@ def test_a_member_that_does_not_rejoin_in_time_is_removed(target: Target, group:
     ):
         first.settle()
         begun = time.monotonic()
-        answer = second.join()
+        response = second.join()
         assert 2.4 < time.monotonic() - begun < 9
-        assert (answer.leader, len(answer.members)) == (second.member_id, 1)
+        assert (response.leader, len(response.members)) == (second.member_id, 1)
         assert first.heartbeat() == errors.UNKNOWN_MEMBER_ID
 
 
@@ -190,9 +190,9 @@ def test_an_unchanged_follower_rejoining_in_stable_gets_the_current_generation(
 ) -> None:
     leader, follower = settled_pair(target, group)
     with leader, follower:
-        answer = follower.ask_to_join()
-        assert (answer.error_code, answer.generation_id, answer.members) == (errors.NONE, 2, [])
-        assert answer.leader == leader.member_id
+        response = follower.ask_to_join()
+        assert (response.error_code, response.generation_id, response.members) == (errors.NONE, 2, [])
+        assert response.leader == leader.member_id
         assert leader.heartbeat() == errors.NONE
 
 
@@ -204,9 +204,9 @@ def test_a_follower_with_other_metadata_starts_a_new_round(target: Target, group
         follower.send_join()
         assert follower.raw_client.silent(0.1)
         assert leader.heartbeat() == errors.REBALANCE_IN_PROGRESS
-        answer = leader.ask_to_join()
-        assert answer.generation_id == follower.joined().generation_id == 3
-        assert {bytes(member.metadata) for member in answer.members} == {OTHER, SUBSCRIPTION}
+        response = leader.ask_to_join()
+        assert response.generation_id == follower.joined().generation_id == 3
+        assert {bytes(member.metadata) for member in response.members} == {OTHER, SUBSCRIPTION}
 
 
 @pytest.mark.spec("B.21")
@@ -242,9 +242,9 @@ def test_the_protocol_is_the_one_with_most_votes_of_those_all_support(target: Ta
         third.begin()
         assert third.raw_client.silent(0.1)
         first.send_join()
-        answers = [first.joined(), second.joined(), third.joined()]
-        assert {answer.protocol_name for answer in answers} == {"b"}
-        assert sorted(bytes(member.metadata) for member in answers[0].members) == BLOBS[1:]
+        responses = [first.joined(), second.joined(), third.joined()]
+        assert {response.protocol_name for response in responses} == {"b"}
+        assert sorted(bytes(member.metadata) for member in responses[0].members) == BLOBS[1:]
 
 
 @pytest.mark.spec("S4-36", "B.21")
@@ -253,9 +253,9 @@ def test_when_the_leader_is_gone_the_next_leads(target: Target, group: str) -> N
     with leader, follower:
         assert leader.leave().error_code == errors.NONE
         assert follower.heartbeat() == errors.REBALANCE_IN_PROGRESS
-        answer = follower.ask_to_join()
-        assert (answer.generation_id, answer.leader) == (3, follower.member_id)
-        assert [member.member_id for member in answer.members] == [follower.member_id]
+        response = follower.ask_to_join()
+        assert (response.generation_id, response.leader) == (3, follower.member_id)
+        assert [member.member_id for member in response.members] == [follower.member_id]
 
 
 @pytest.mark.spec("S4-55")

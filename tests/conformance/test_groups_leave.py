@@ -54,8 +54,8 @@ def test_an_empty_group_id_is_refused(target: Target, version: int) -> None:
     target.coordinated("group")
     members = [MemberIdentity(member_id="nobody")] if version >= 3 else []
     request = LeaveGroupRequest(group_id="", member_id="" if members else "nobody", members=members)
-    answer = target.ask(request, version)
-    assert answer.error_code == errors.INVALID_GROUP_ID
+    response = target.ask(request, version)
+    assert response.error_code == errors.INVALID_GROUP_ID
 
 
 @pytest.mark.spec("B.21")
@@ -89,8 +89,8 @@ def test_several_leave_at_once_each_with_its_response(target: Target, group: str
             MemberIdentity(member_id=second.member_id),
             MemberIdentity(member_id="nobody"),
         ]
-        answer = target.ask(LeaveGroupRequest(group_id=group, members=rows), version)
-        assert answer == LeaveGroupResponse(
+        response = target.ask(LeaveGroupRequest(group_id=group, members=rows), version)
+        assert response == LeaveGroupResponse(
             members=[
                 MemberResponse(member_id="", group_instance_id="a", error_code=errors.NONE),
                 MemberResponse(member_id="", group_instance_id="b", error_code=errors.UNKNOWN_MEMBER_ID),
@@ -108,6 +108,6 @@ def test_another_members_instance_is_fenced(target: Target, group: str, version:
     with Member(target, group, instance_id="a") as member:
         member.settle()
         rows = [MemberIdentity(member_id="nobody", group_instance_id="a")]
-        answer = target.ask(LeaveGroupRequest(group_id=group, members=rows), version)
-        assert [row.error_code for row in answer.members] == [errors.FENCED_INSTANCE_ID]
+        response = target.ask(LeaveGroupRequest(group_id=group, members=rows), version)
+        assert [row.error_code for row in response.members] == [errors.FENCED_INSTANCE_ID]
         assert member.heartbeat() == errors.NONE

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.api("JoinGroup", 5, few=True)
 @pytest.mark.spec("S4-31", "B.21")
 def test_a_static_member_needs_no_second_join(target: Target, group: str, version: int) -> None:
     with Member(target, group, instance_id="a", versions={"JoinGroup": version}) as member:
-        answer = member.join()
-        assert answer.member_id.startswith("a-")
-        assert [row.group_instance_id for row in answer.members] == ["a"]
+        response = member.join()
+        assert response.member_id.startswith("a-")
+        assert [row.group_instance_id for row in response.members] == ["a"]
 
 
 @pytest.mark.spec("B.21")
@@ -30,15 +30,15 @@ def test_coming_back_unchanged_keeps_the_generation_and_fences_the_predecessor(
         Member(target, group, instance_id="a", versions=versions) as after,
     ):
         before.settle()
-        answer = after.ask_to_join()
-        assert (answer.error_code, answer.generation_id) == (errors.NONE, 1)
-        assert answer.member_id != before.member_id
-        assert answer.skip_assignment is (version >= 9)
+        response = after.ask_to_join()
+        assert (response.error_code, response.generation_id) == (errors.NONE, 1)
+        assert response.member_id != before.member_id
+        assert response.skip_assignment is (version >= 9)
         if version >= 9:
-            assert answer.leader == after.member_id
-            assert [row.member_id for row in answer.members] == [after.member_id]
+            assert response.leader == after.member_id
+            assert [row.member_id for row in response.members] == [after.member_id]
         else:
-            assert (answer.leader, answer.members) == (before.member_id, [])
+            assert (response.leader, response.members) == (before.member_id, [])
         assert after.sync().assignment == b"plan"
         assert after.heartbeat() == errors.NONE
         assert before.heartbeat() == errors.FENCED_INSTANCE_ID
@@ -60,8 +60,8 @@ def test_coming_back_as_the_follower_disturbs_no_other(target: Target, group: st
         leader.joined()
         before.joined()
         assert leader.sync({leader.member_id: b"L", before.member_id: b"F"}).error_code == errors.NONE
-        answer = after.ask_to_join()
-        assert (answer.generation_id, answer.leader, answer.members) == (2, leader.member_id, [])
+        response = after.ask_to_join()
+        assert (response.generation_id, response.leader, response.members) == (2, leader.member_id, [])
         assert after.sync().assignment == b"F"
         assert leader.heartbeat() == errors.NONE
 
@@ -73,9 +73,9 @@ def test_coming_back_with_other_topics_keeps_the_generation(target: Target, grou
         Member(target, group, instance_id="a", protocols=(("range", OTHER),)) as after,
     ):
         before.settle()
-        answer = after.ask_to_join()
-        assert (answer.error_code, answer.generation_id) == (errors.NONE, 1)
-        assert answer.skip_assignment is target.since("3.2")
+        response = after.ask_to_join()
+        assert (response.error_code, response.generation_id) == (errors.NONE, 1)
+        assert response.skip_assignment is target.since("3.2")
 
 
 @pytest.mark.spec("B.21")
@@ -86,9 +86,9 @@ def test_coming_back_with_another_first_choice_starts_a_new_round(target: Target
         Member(target, group, instance_id="a", protocols=both[::-1]) as after,
     ):
         before.settle()
-        answer = after.ask_to_join()
-        assert (answer.error_code, answer.generation_id) == (errors.NONE, 2)
-        assert (answer.protocol_name, answer.leader) == ("roundrobin", after.member_id)
+        response = after.ask_to_join()
+        assert (response.error_code, response.generation_id) == (errors.NONE, 2)
+        assert (response.protocol_name, response.leader) == ("roundrobin", after.member_id)
 
 
 @pytest.mark.spec("B.21")
@@ -125,8 +125,8 @@ def test_a_static_member_that_is_away_keeps_its_place_in_a_rebalance(target: Tar
         away.joined()
         leader.sync({leader.member_id: b"L"})
         away.sync()
-        answer = leader.ask_to_join()  # waits for the other as long as the rebalance may last
-        assert (answer.generation_id, len(answer.members)) == (3, 2)
+        response = leader.ask_to_join()  # waits for the other as long as the rebalance may last
+        assert (response.generation_id, len(response.members)) == (3, 2)
 
 
 @pytest.mark.spec("B.21")

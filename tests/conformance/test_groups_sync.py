@@ -56,8 +56,8 @@ def test_an_unknown_group_is_refused(target: Target, group: str, version: int) -
 @pytest.mark.spec("B.21")
 def test_an_empty_group_id_is_refused(target: Target, version: int) -> None:
     with Member(target, "group", versions={"SyncGroup": version}) as member:
-        answer = member.sync(group_id="", member_id="nobody", generation_id=1)
-        assert answer == refused(errors.INVALID_GROUP_ID)
+        response = member.sync(group_id="", member_id="nobody", generation_id=1)
+        assert response == refused(errors.INVALID_GROUP_ID)
 
 
 @pytest.mark.spec("B.21")

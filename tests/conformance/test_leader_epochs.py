@@ -44,7 +44,7 @@ def history(target: Target) -> History:
         topic = target.topic()
         target.produce(topic, b"0", b"1")
         target.restart()
-        eventually(lambda: target.metadata(topic), lambda answer: led(answer) == 1)
+        eventually(lambda: target.metadata(topic), lambda response: led(response) == 1)
         eventually(lambda: found(target, 1, topic, LATEST)[0], lambda code: code == errors.NONE)
         epoch = target.metadata(topic).partitions[0].leader_epoch
         assert epoch > 0
@@ -60,9 +60,9 @@ def ask(target: Target, version: int, topic: str, epoch: int, **partition: Any) 
         topics=[OffsetForLeaderTopic(topic=topic, partitions=[row])],
         **({"replica_id": -1} if version >= 3 else {}),
     )
-    [answer] = target.ask(request, version).topics
-    assert answer.topic == topic
-    [partition_answer] = answer.partitions
+    [response] = target.ask(request, version).topics
+    assert response.topic == topic
+    [partition_answer] = response.partitions
     assert isinstance(partition_answer, EpochEndOffset)
     return partition_answer
 

@@ -61,8 +61,8 @@ def test_the_latest_offset_is_the_end(target: Target, version: int) -> None:
     row = ListOffsetsPartitionResponse(
         partition_index=0, timestamp=-1, offset=4, leader_epoch=0 if version >= EPOCH else -1
     )
-    answer = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=topic, partitions=[row])])
-    assert ask(target, version, topic, LATEST) == answer
+    response = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=topic, partitions=[row])])
+    assert ask(target, version, topic, LATEST) == response
 
 
 @pytest.mark.spec("S0-54")
@@ -164,8 +164,8 @@ def test_a_leader_epoch_ahead_of_the_brokers(target: Target, topic: str, version
 def test_a_partition_asked_twice_is_refused(target: Target, topic: str, version: int) -> None:
     rows = [ListOffsetsPartition(partition_index=0, timestamp=which) for which in (LATEST, EARLIEST)]
     request = ListOffsetsRequest(replica_id=CLIENT, topics=[ListOffsetsTopic(name=topic, partitions=rows)])
-    [answer] = target.ask(request, version).topics
-    assert {row.error_code for row in answer.partitions} == {errors.INVALID_REQUEST}
+    [response] = target.ask(request, version).topics
+    assert {row.error_code for row in response.partitions} == {errors.INVALID_REQUEST}
 
 
 @pytest.mark.spec("S0-54")

@@ -109,10 +109,10 @@ def ask_until_loaded(target: Target, asked: dict[str, Question]) -> list[dict[st
     return rounds
 
 
-def code(answer: object) -> int:
+def code(response: object) -> int:
     """The error code of a response, or of the only group in it."""
-    found = getattr(answer, "error_code", None)
-    return int(answer.groups[0].error_code if found is None else found)  # type: ignore[attr-defined]
+    found = getattr(response, "error_code", None)
+    return int(response.groups[0].error_code if found is None else found)  # type: ignore[attr-defined]
 
 
 @pytest.mark.spec("B.21", "B.15.4", "B.15.5")

@@ -40,25 +40,25 @@ def ask(target: Target, version: int, *names: str, **fields: Any) -> Any:
 @pytest.mark.spec("C.2.1")
 @pytest.mark.api("Metadata", few=True)
 def test_brokers_and_controller_are_reported(target: Target, topic: str, version: int) -> None:
-    answer = ask(target, version, topic)
+    response = ask(target, version, topic)
     broker = MetadataResponseBroker(node_id=1, host=target.host, port=target.port)
-    assert answer.brokers == [broker]
-    assert answer.controller_id == (1 if version >= 1 else -1)
-    assert bool(answer.cluster_id) is (version >= 2)
-    assert (answer.throttle_time_ms, answer.error_code) == (0, errors.NONE)
-    assert answer.cluster_authorized_operations == NOT_ASKED
+    assert response.brokers == [broker]
+    assert response.controller_id == (1 if version >= 1 else -1)
+    assert bool(response.cluster_id) is (version >= 2)
+    assert (response.throttle_time_ms, response.error_code) == (0, errors.NONE)
+    assert response.cluster_authorized_operations == NOT_ASKED
 
 
 @pytest.mark.spec("C.2.1")
 @pytest.mark.api("Metadata", few=True)
 def test_a_topic_is_described(target: Target, version: int) -> None:
     topic = target.topic(partitions=2)
-    [answer] = ask(target, version, topic).topics
-    assert (answer.topic_id != NO_ID) is (version >= 10)
-    answer.partitions.sort(key=lambda partition: partition.partition_index)
-    assert answer == MetadataResponseTopic(
+    [response] = ask(target, version, topic).topics
+    assert (response.topic_id != NO_ID) is (version >= 10)
+    response.partitions.sort(key=lambda partition: partition.partition_index)
+    assert response == MetadataResponseTopic(
         name=topic,
-        topic_id=answer.topic_id,
+        topic_id=response.topic_id,
         topic_authorized_operations=NOT_ASKED,
         partitions=[
             MetadataResponsePartition(
@@ -88,16 +88,20 @@ def test_an_unknown_topic(target: Target, version: int) -> None:
 @pytest.mark.spec("B.15.11")
 @pytest.mark.parametrize("name", ["", "a b", "ü", ".", "..", "x" * 250])
 def test_an_invalid_name(target: Target, version: int, name: str) -> None:
-    [answer] = ask(target, version, name).topics
-    assert (answer.error_code, answer.name, answer.partitions) == (errors.INVALID_TOPIC_EXCEPTION, name, [])
+    [response] = ask(target, version, name).topics
+    assert (response.error_code, response.name, response.partitions) == (
+        errors.INVALID_TOPIC_EXCEPTION,
+        name,
+        [],
+    )
 
 
 @pytest.mark.spec("C.2.1")
 @pytest.mark.api("Metadata", 4, few=True)
 def test_asking_creates_nothing_where_the_broker_does_not_allow_it(target: Target, version: int) -> None:
     for _ in range(2):
-        [answer] = ask(target, version, "not-created", allow_auto_topic_creation=True).topics
-        assert answer.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+        [response] = ask(target, version, "not-created", allow_auto_topic_creation=True).topics
+        assert response.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.spec("C.2.1")
@@ -109,8 +113,8 @@ def test_all_topics(target: Target, topic: str, version: int) -> None:
 @pytest.mark.spec("C.2.1")
 @pytest.mark.api("Metadata", 1, few=True)
 def test_no_topics(target: Target, topic: str, version: int) -> None:
-    answer = target.ask(MetadataRequest(topics=[]), version)
-    assert (answer.topics, len(answer.brokers)) == ([], 1)
+    response = target.ask(MetadataRequest(topics=[]), version)
+    assert (response.topics, len(response.brokers)) == ([], 1)
 
 
 @pytest.mark.api("Metadata", 1, few=True)
@@ -121,8 +125,8 @@ def test_a_topic_asked_twice_is_reported_once(target: Target, topic: str, versio
 @pytest.mark.api("Metadata", 1, few=True)
 def test_internal_topics_are_marked(target: Target, group: str, version: int) -> None:
     target.coordinated(group)
-    [answer] = ask(target, version, "__consumer_offsets").topics
-    assert (answer.error_code, answer.is_internal, len(answer.partitions)) == (errors.NONE, True, 5)
+    [response] = ask(target, version, "__consumer_offsets").topics
+    assert (response.error_code, response.is_internal, len(response.partitions)) == (errors.NONE, True, 5)
 
 
 @pytest.mark.spec("C.2.1")
@@ -130,8 +134,8 @@ def test_internal_topics_are_marked(target: Target, group: str, version: int) ->
 def test_topics_by_id(target: Target, topic: str, version: int) -> None:
     topic_id, unknown = target.topic_id(topic), uuid.uuid4().bytes
     rows = [MetadataRequestTopic(topic_id=one, name=None) for one in (topic_id, unknown)]
-    answer = target.ask(MetadataRequest(topics=rows), version)
-    found = {row.topic_id: (row.error_code, row.name, len(row.partitions)) for row in answer.topics}
+    response = target.ask(MetadataRequest(topics=rows), version)
+    found = {row.topic_id: (row.error_code, row.name, len(row.partitions)) for row in response.topics}
     assert found == {topic_id: (errors.NONE, topic, 1), unknown: (errors.UNKNOWN_TOPIC_ID, None, 0)}
 
 
@@ -141,8 +145,8 @@ def test_ids_are_refused_before_version_12(target: Target, topic: str, version: 
     if version >= BY_ID:
         return
     row = MetadataRequestTopic(topic_id=b"\1" * 16, name=topic)
-    answer = target.ask(MetadataRequest(topics=[row]), version)
-    assert {row.error_code for row in answer.topics} <= {errors.INVALID_REQUEST}
+    response = target.ask(MetadataRequest(topics=[row]), version)
+    assert {row.error_code for row in response.topics} <= {errors.INVALID_REQUEST}
 
 
 @pytest.mark.api("Metadata", 8, few=True)
@@ -150,11 +154,11 @@ def test_authorized_operations_on_request(target: Target, topic: str, version: i
     asked = {"include_topic_authorized_operations": True}
     if version <= 10:
         asked["include_cluster_authorized_operations"] = True
-    answer = ask(target, version, topic, **asked)
-    assert answer.topics[0].topic_authorized_operations == bits(
+    response = ask(target, version, topic, **asked)
+    assert response.topics[0].topic_authorized_operations == bits(
         READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS
     )
     everything = bits(
         CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE
     )
-    assert answer.cluster_authorized_operations == (everything if version <= 10 else NOT_ASKED)
+    assert response.cluster_authorized_operations == (everything if version <= 10 else NOT_ASKED)

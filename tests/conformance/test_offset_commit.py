@@ -39,10 +39,10 @@ def test_a_simple_consumer_commits_to_a_group_that_did_not_exist(
 ) -> None:
     target.coordinated(group)
     epoch = {"leader_epoch": 0} if version >= 6 else {}
-    answer = target.ask(commit_request(target, group, topic, version, 42, "note", **epoch), version)
+    response = target.ask(commit_request(target, group, topic, version, 42, "note", **epoch), version)
     named = {"topic_id": target.topic_id(topic)} if version >= BY_ID else {"name": topic}
     row = OffsetCommitResponsePartition(partition_index=0, error_code=errors.NONE)
-    assert answer == OffsetCommitResponse(topics=[OffsetCommitResponseTopic(partitions=[row], **named)])
+    assert response == OffsetCommitResponse(topics=[OffsetCommitResponseTopic(partitions=[row], **named)])
     assert committed(target, group, topic) == Committed(42, 0 if version >= 6 else -1, "note", errors.NONE)
 
 
@@ -177,8 +177,8 @@ def test_an_unknown_partition_is_refused_and_the_others_are_kept(
     target: Target, group: str, topic: str, version: int
 ) -> None:
     target.coordinated(group)
-    answer = target.ask(commit_request(target, group, topic, version, partitions=[5, 0]), version)
-    codes = {row.partition_index: row.error_code for row in answer.topics[0].partitions}
+    response = target.ask(commit_request(target, group, topic, version, partitions=[5, 0]), version)
+    codes = {row.partition_index: row.error_code for row in response.topics[0].partitions}
     assert codes == {5: errors.UNKNOWN_TOPIC_OR_PARTITION, 0: errors.NONE}
     assert committed(target, group, topic).offset == 7
 
@@ -192,9 +192,9 @@ def test_an_unknown_topic_is_refused(target: Target, group: str, version: int) -
     request = OffsetCommitRequest(
         group_id=group, topics=[OffsetCommitRequestTopic(partitions=[row], **named)]
     )
-    [answer] = target.ask(request, version).topics
+    [response] = target.ask(request, version).topics
     unknown = errors.UNKNOWN_TOPIC_ID if version >= BY_ID else errors.UNKNOWN_TOPIC_OR_PARTITION
-    assert [partition.error_code for partition in answer.partitions] == [unknown]
+    assert [partition.error_code for partition in response.partitions] == [unknown]
 
 
 def test_a_commit_without_topics_is_answered_without(target: Target, group: str, version: int) -> None:
@@ -235,7 +235,7 @@ def test_a_commit_that_is_too_large_for_one_batch_is_refused_as_a_whole(target: 
         metadata="m" * METADATA_MAX_BYTES,
         partitions=partitions,
     )
-    [answer] = target.ask(large, version).topics
+    [response] = target.ask(large, version).topics
     too_large = errors.UNKNOWN_SERVER_ERROR if target.since("4.0") else errors.INVALID_COMMIT_OFFSET_SIZE
-    assert [row.error_code for row in answer.partitions] == [too_large] * len(partitions)
+    assert [row.error_code for row in response.partitions] == [too_large] * len(partitions)
     assert committed(target, group, topic) == NOTHING

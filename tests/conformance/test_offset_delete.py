@@ -24,9 +24,9 @@ def delete(target: Target, group: str, topic: str, *partitions: int) -> Any:
     return target.ask(OffsetDeleteRequest(group_id=target.coordinated(group), topics=topics))
 
 
-def codes(answer: Any) -> list[int]:
+def codes(response: Any) -> list[int]:
     """The error codes of a response: its own, then each partition's."""
-    return [answer.error_code] + [row.error_code for topic in answer.topics for row in topic.partitions]
+    return [response.error_code] + [row.error_code for topic in response.topics for row in topic.partitions]
 
 
 @pytest.mark.spec("B.21")
@@ -71,7 +71,7 @@ def test_an_unknown_partition_is_refused_and_the_others_are_deleted(
     target: Target, group: str, topic: str
 ) -> None:
     assert commit(target, group, topic) == errors.NONE
-    [answer] = delete(target, group, topic, 0, 5).topics
-    rows = {row.partition_index: row.error_code for row in answer.partitions}
+    [response] = delete(target, group, topic, 0, 5).topics
+    rows = {row.partition_index: row.error_code for row in response.partitions}
     assert rows == {0: errors.NONE, 5: errors.UNKNOWN_TOPIC_OR_PARTITION}
     assert committed(target, group, topic) == NOTHING

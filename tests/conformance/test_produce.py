@@ -39,8 +39,8 @@ def request(
 
 def produce(target: Target, topic: str, version: int, records: bytes, **details: Any) -> Any:
     """Send records for one partition: what the response says of it."""
-    answer = target.ask(request(target, topic, version, records, **details), version)
-    [row] = answer.responses
+    response = target.ask(request(target, topic, version, records, **details), version)
+    [row] = response.responses
     [partition] = row.partition_responses
     return partition
 
@@ -63,15 +63,15 @@ def refused(code: int, row: PartitionProduceResponse) -> PartitionProduceRespons
 @pytest.mark.api("Produce")
 def test_records_are_appended(target: Target, topic: str, version: int) -> None:
     for offset in (0, 2):
-        answer = target.ask(request(target, topic, version, batch(b"a", b"b")), version)
+        response = target.ask(request(target, topic, version, batch(b"a", b"b")), version)
         named = {"topic_id": target.topic_id(topic)} if version >= BY_ID else {"name": topic}
         row = PartitionProduceResponse(
             index=0, base_offset=offset, log_append_time_ms=-1, log_start_offset=0 if version >= 5 else -1
         )
         expected = ProduceResponse(responses=[TopicProduceResponse(partition_responses=[row], **named)])
-        row.error_message = answer.responses[0].partition_responses[0].error_message
+        row.error_message = response.responses[0].partition_responses[0].error_message
         assert row.error_message in (None, "")
-        assert answer == expected
+        assert response == expected
 
 
 def test_acks_of_the_leader_alone_suffice(target: Target, topic: str, version: int) -> None:
@@ -101,8 +101,8 @@ def test_other_acks_are_refused(target: Target, topic: str, version: int, acks: 
 def test_an_unknown_topic_is_refused(target: Target, version: int) -> None:
     named = {"topic_id": uuid.uuid4().bytes} if version >= BY_ID else {"name": "no-such-topic"}
     rows = [TopicProduceData(partition_data=[PartitionProduceData(index=0, records=batch(b"a"))], **named)]
-    answer = target.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=rows), version)
-    [row] = answer.responses[0].partition_responses
+    response = target.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=rows), version)
+    [row] = response.responses[0].partition_responses
     code = errors.UNKNOWN_TOPIC_ID if version >= BY_ID else errors.UNKNOWN_TOPIC_OR_PARTITION
     assert row == refused(code, row)
     assert row.log_start_offset == -1
@@ -187,8 +187,10 @@ class Producer:
     def __init__(self, target: Target, topic: str, version: int) -> None:
         self.target, self.topic, self.version = target, topic, version
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-        answer = eventually(lambda: target.ask(request, 1), lambda answer: answer.error_code == errors.NONE)
-        self.producer_id = answer.producer_id
+        response = eventually(
+            lambda: target.ask(request, 1), lambda response: response.error_code == errors.NONE
+        )
+        self.producer_id = response.producer_id
 
     def send(self, sequence: int, count: int = 1, epoch: int = 0) -> tuple[int, int]:
         """Error code and offset of one batch."""

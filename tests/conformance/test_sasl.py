@@ -13,12 +13,12 @@ from tests.conformance.target import Target
 
 @pytest.mark.api("SaslHandshake")
 def test_a_handshake_on_a_plain_listener(target: Target, version: int) -> None:
-    answer = target.ask(SaslHandshakeRequest(mechanism="PLAIN"), version)
-    assert answer == SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE, mechanisms=[])
+    response = target.ask(SaslHandshakeRequest(mechanism="PLAIN"), version)
+    assert response == SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE, mechanisms=[])
 
 
 @pytest.mark.api("SaslAuthenticate")
 def test_a_token_on_a_plain_listener(target: Target, version: int) -> None:
-    answer = target.ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0secret"), version)
-    assert (answer.error_code, bytes(answer.auth_bytes)) == (errors.ILLEGAL_SASL_STATE, b"")
-    assert answer.error_message
+    response = target.ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0secret"), version)
+    assert (response.error_code, bytes(response.auth_bytes)) == (errors.ILLEGAL_SASL_STATE, b"")
+    assert response.error_message

@@ -34,8 +34,8 @@ BY_ID = 6  # of DeleteTopics
 
 def create(target: Target, version: int, *topics: CreatableTopic, **fields: Any) -> dict[str, int]:
     """Topic → error code."""
-    answer = target.ask(CreateTopicsRequest(topics=list(topics), timeout_ms=10_000, **fields), version)
-    return {row.name: row.error_code for row in answer.topics}
+    response = target.ask(CreateTopicsRequest(topics=list(topics), timeout_ms=10_000, **fields), version)
+    return {row.name: row.error_code for row in response.topics}
 
 
 def plain(name: str, partitions: int = 1, replicas: int = 1, **configs: str) -> CreatableTopic:
@@ -52,8 +52,8 @@ def exists(target: Target, name: str) -> bool:
 @pytest.mark.api("CreateTopics")
 def test_a_topic_is_created(target: Target, version: int) -> None:
     name = fresh("topic")
-    answer = target.ask(CreateTopicsRequest(topics=[plain(name, 3)], timeout_ms=10_000), version)
-    [row] = answer.topics
+    response = target.ask(CreateTopicsRequest(topics=[plain(name, 3)], timeout_ms=10_000), version)
+    [row] = response.topics
     assert (row.name, row.error_code, row.error_message) == (name, errors.NONE, None if version >= 1 else "")
     eventually(lambda: target.metadata(name), lambda topic: led(topic) == 3)
     if version >= 5:
@@ -194,8 +194,8 @@ def test_a_topic_is_deleted(target: Target, topic: str, version: int) -> None:
 def test_a_topic_is_deleted_by_its_id(target: Target, topic: str, version: int) -> None:
     topic_id, unknown = target.topic_id(topic), uuid.uuid4().bytes
     rows = [DeleteTopicState(name=None, topic_id=one) for one in (topic_id, unknown)]
-    answer = target.ask(DeleteTopicsRequest(topics=rows, timeout_ms=10_000), version)
-    found = {row.topic_id: (row.name, row.error_code) for row in answer.responses}
+    response = target.ask(DeleteTopicsRequest(topics=rows, timeout_ms=10_000), version)
+    found = {row.topic_id: (row.name, row.error_code) for row in response.responses}
     assert found == {topic_id: (topic, errors.NONE), unknown: (None, errors.UNKNOWN_TOPIC_ID)}
     eventually(lambda: exists(target, topic), lambda there: not there)
 
@@ -208,7 +208,7 @@ def test_a_topic_recreated_has_another_id(target: Target, topic: str, version: i
     eventually(lambda: exists(target, topic), lambda there: not there)
     newest = target.newest("CreateTopics")
     eventually(lambda: create(target, newest, plain(topic))[topic], lambda code: code == errors.NONE)
-    eventually(lambda: target.metadata(topic), lambda answer: led(answer) == 1)
+    eventually(lambda: target.metadata(topic), lambda response: led(response) == 1)
     assert target.topic_id(topic) != before
     fetch_version = target.newest("Fetch")
     row = eventually(
@@ -221,9 +221,11 @@ def grow(target: Target, version: int, name: str, count: int, **fields: Any) -> 
     """The error code of adding partitions to one topic."""
     placed = [CreatePartitionsAssignment(broker_ids=ids) for ids in fields.pop("broker_ids", [])]
     row = CreatePartitionsTopic(name=name, count=count, assignments=placed or None)
-    [answer] = target.ask(CreatePartitionsRequest(topics=[row], timeout_ms=10_000, **fields), version).results
-    assert answer.name == name
-    return int(answer.error_code)
+    [response] = target.ask(
+        CreatePartitionsRequest(topics=[row], timeout_ms=10_000, **fields), version
+    ).results
+    assert response.name == name
+    return int(response.error_code)
 
 
 @pytest.mark.api("CreatePartitions")
@@ -231,7 +233,7 @@ def test_partitions_are_added(target: Target, topic: str, version: int) -> None:
     assert grow(target, version, topic, 3, validate_only=True) == errors.NONE
     assert len(target.metadata(topic).partitions) == 1
     assert grow(target, version, topic, 3) == errors.NONE
-    eventually(lambda: target.metadata(topic), lambda answer: led(answer) == 3)
+    eventually(lambda: target.metadata(topic), lambda response: led(response) == 3)
 
 
 @pytest.mark.api("CreatePartitions", few=True)
@@ -258,8 +260,8 @@ def cut(target: Target, version: int, topic: str, offset: int, partition: int = 
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic, partitions=[row])], timeout_ms=10_000
     )
-    [answer] = target.ask(request, version).topics[0].partitions
-    return answer.error_code, answer.low_watermark
+    [response] = target.ask(request, version).topics[0].partitions
+    return response.error_code, response.low_watermark
 
 
 @pytest.mark.api("DeleteRecords")

@@ -59,8 +59,12 @@ def test_a_transactional_producer_keeps_its_id_and_grows_its_epoch(target: Targe
 
 @pytest.mark.api("InitProducerId")
 def test_an_empty_transactional_id_is_refused(target: Target, version: int) -> None:
-    answer = Producer(target).init(version, transactional_id="")
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (errors.INVALID_REQUEST, -1, -1)
+    response = Producer(target).init(version, transactional_id="")
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (
+        errors.INVALID_REQUEST,
+        -1,
+        -1,
+    )
 
 
 @pytest.mark.api("InitProducerId")
@@ -68,9 +72,9 @@ def test_an_empty_transactional_id_is_refused(target: Target, version: int) -> N
 def test_a_transaction_timeout_outside_the_bounds_is_refused(
     target: Target, version: int, timeout_ms: int
 ) -> None:
-    answer = Producer(target, timeout_ms=timeout_ms).init(version)
+    response = Producer(target, timeout_ms=timeout_ms).init(version)
     expected = (errors.INVALID_TRANSACTION_TIMEOUT, -1, -1)
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == expected
+    assert (response.error_code, response.producer_id, response.producer_epoch) == expected
 
 
 @pytest.mark.api("InitProducerId", 3)

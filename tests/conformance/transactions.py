@@ -45,13 +45,13 @@ class Producer:
         request = InitProducerIdRequest(
             **{"transactional_id": self.transactional_id, "transaction_timeout_ms": self.timeout_ms, **fields}
         )
-        answer = eventually(
-            lambda: self.target.ask(request, version), lambda answer: answer.error_code not in BUSY
+        response = eventually(
+            lambda: self.target.ask(request, version), lambda response: response.error_code not in BUSY
         )
-        if answer.error_code == errors.NONE:
-            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        if response.error_code == errors.NONE:
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
             self.sequences.clear()
-        return answer
+        return response
 
     def begun(self) -> Producer:
         """The same, after its first InitProducerId."""
@@ -71,14 +71,14 @@ class Producer:
             }
         )
         used = BY_CLIENTS if version is None else version
-        answer = eventually(
+        response = eventually(
             lambda: self.target.ask(request, used),
-            lambda answer: (
-                answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+            lambda response: (
+                response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
                 not in BUSY
             ),
         )
-        [row] = answer.results_by_topic_v3_and_below
+        [row] = response.results_by_topic_v3_and_below
         return {one.partition_index: one.partition_error_code for one in row.results_by_partition}
 
     def send(self, topic: str, *values: bytes, partition: int = 0, epoch: int | None = None) -> int:
@@ -121,13 +121,13 @@ class Producer:
                 **fields,
             }
         )
-        answer = eventually(
-            lambda: self.target.ask(request, version), lambda answer: answer.error_code not in BUSY
+        response = eventually(
+            lambda: self.target.ask(request, version), lambda response: response.error_code not in BUSY
         )
-        if version >= 5 and answer.error_code == errors.NONE:
-            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        if version >= 5 and response.error_code == errors.NONE:
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
             self.sequences.clear()
-        return int(answer.error_code)
+        return int(response.error_code)
 
     def add_offsets(self, group: str, version: int = 3, **fields: Any) -> int:
         """AddOffsetsToTxn: its error code."""
@@ -140,10 +140,10 @@ class Producer:
                 **fields,
             }
         )
-        answer = eventually(
-            lambda: self.target.ask(request, version), lambda answer: answer.error_code not in BUSY
+        response = eventually(
+            lambda: self.target.ask(request, version), lambda response: response.error_code not in BUSY
         )
-        return int(answer.error_code)
+        return int(response.error_code)
 
     def _topic_id(self, topic: str, version: int) -> bytes:
         """What names a topic since version 6 of TxnOffsetCommit."""
@@ -170,5 +170,5 @@ class Producer:
                 **fields,
             }
         )
-        [answer] = self.target.ask(request, version).topics
-        return int(answer.partitions[0].error_code)
+        [response] = self.target.ask(request, version).topics
+        return int(response.partitions[0].error_code)

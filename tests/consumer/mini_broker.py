@@ -107,7 +107,7 @@ class MiniBroker(ScriptedBroker):
         return LeaveGroupResponse()
 
     def OffsetCommit(self, request: Any) -> stored.OffsetCommitResponse:
-        answer = stored.OffsetCommitResponse()
+        response = stored.OffsetCommitResponse()
         offsets = {}
         for topic in request.topics:
             partitions = []
@@ -126,12 +126,12 @@ class MiniBroker(ScriptedBroker):
                         partition_index=tp.partition, error_code=self.commit_error
                     )
                 )
-            answer.topics.append(stored.OffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+            response.topics.append(stored.OffsetCommitResponseTopic(name=topic.name, partitions=partitions))
         self.commits.append(offsets)
-        return answer
+        return response
 
     def OffsetFetch(self, request: Any) -> read.OffsetFetchResponse:
-        answer = read.OffsetFetchResponse()
+        response = read.OffsetFetchResponse()
         for topic in request.topics:
             partitions = []
             for number in topic.partition_indexes:
@@ -144,13 +144,13 @@ class MiniBroker(ScriptedBroker):
                         metadata=known.metadata,
                     )
                 )
-            answer.topics.append(read.OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
-        return answer
+            response.topics.append(read.OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+        return response
 
     # --- the logs
 
     def ListOffsets(self, request: Any) -> listed.ListOffsetsResponse:
-        answer = listed.ListOffsetsResponse()
+        response = listed.ListOffsetsResponse()
         for topic in request.topics:
             partitions = []
             for partition in topic.partitions:
@@ -165,11 +165,11 @@ class MiniBroker(ScriptedBroker):
                         leader_epoch=self.leader_epoch,
                     )
                 )
-            answer.topics.append(listed.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-        return answer
+            response.topics.append(listed.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+        return response
 
     def OffsetForLeaderEpoch(self, request: Any) -> epochs.OffsetForLeaderEpochResponse:
-        answer = epochs.OffsetForLeaderEpochResponse()
+        response = epochs.OffsetForLeaderEpochResponse()
         for topic in request.topics:
             partitions = [
                 epochs.EpochEndOffset(
@@ -179,15 +179,19 @@ class MiniBroker(ScriptedBroker):
                 )
                 for partition in topic.partitions
             ]
-            answer.topics.append(epochs.OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
-        return answer
+            response.topics.append(
+                epochs.OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)
+            )
+        return response
 
     def Fetch(self, request: Any) -> fetched.FetchResponse:
-        answer = fetched.FetchResponse()
+        response = fetched.FetchResponse()
         for topic in request.topics:
             partitions = [self._fetched(topic.topic, partition) for partition in topic.partitions]
-            answer.responses.append(fetched.FetchableTopicResponse(topic=topic.topic, partitions=partitions))
-        return answer
+            response.responses.append(
+                fetched.FetchableTopicResponse(topic=topic.topic, partitions=partitions)
+            )
+        return response
 
     def _fetched(self, topic: str, partition: Any) -> fetched.PartitionData:
         tp = TopicPartition(topic, partition.partition)

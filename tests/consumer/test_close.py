@@ -288,8 +288,8 @@ OF_CLASSIC_GROUPS: Final = (
 
 def answered(place: Place, api: str) -> list[Any]:
     """The responses without an error."""
-    answers = [one.response for one in place.asked(api) if one.response is not None]
-    return [a for a in answers if all(p.error_code == 0 for topic in a.topics for p in topic.partitions)]
+    responses = [one.response for one in place.asked(api) if one.response is not None]
+    return [a for a in responses if all(p.error_code == 0 for topic in a.topics for p in topic.partitions)]
 
 
 @pytest.mark.spec("I-24", "B.18", "U-10", "M-89", "M-90")

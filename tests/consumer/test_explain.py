@@ -310,11 +310,11 @@ def test_an_error_that_waits_for_the_next_poll_is_reported_without_taking_it() -
 
 
 def test_a_response_with_partitions_that_were_not_requested_is_called_that() -> None:
-    def renumbered(_: Any, answer: Any) -> Any:
-        for topic in answer.responses:
+    def renumbered(_: Any, response: Any) -> Any:
+        for topic in response.responses:
             for partition in topic.partitions:
                 partition.partition_index += 1
-        return answer
+        return response
 
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.produce("a", ["0"])
@@ -487,14 +487,14 @@ def test_a_damaged_batch_is_reported_with_the_offset_to_seek_to() -> None:
     on_a_cluster(play)
 
 
-def damaged(request: Any, answer: Any) -> Any:
-    for topic in answer.responses:
+def damaged(request: Any, response: Any) -> Any:
+    for topic in response.responses:
         for partition in topic.partitions:
             if partition.records:
                 data = bytearray(partition.records)
                 data[-1] ^= 1
                 partition.records = bytes(data)
-    return answer
+    return response
 
 
 def test_the_replica_that_is_read_from_is_named() -> None:

@@ -165,8 +165,8 @@ def test_no_partition_brings_more_than_its_own_limit_at_once() -> None:
             found: list[Record[Any, Any]] = []
             while len(found) < 60:
                 found += await consumer.poll(5)
-            answers = [one.response for one in of(kafka, "Fetch") if one.response is not None]
-        rows = [row for answer in answers for topic in answer.responses for row in topic.partitions]
+            responses = [one.response for one in of(kafka, "Fetch") if one.response is not None]
+        rows = [row for response in responses for topic in response.responses for row in topic.partitions]
         sizes = [len(row.records) for row in rows if row.records]
         assert max(sizes) <= 300
         assert sum(sizes) > 3_000
@@ -216,17 +216,17 @@ def test_an_error_leaves_the_queue_when_it_is_reported_and_its_partition_is_fetc
     play(scenario)
 
 
-def brings_records(answer: Any) -> bool:
-    rows = () if answer is None else [row for topic in answer.responses for row in topic.partitions]
+def brings_records(response: Any) -> bool:
+    rows = () if response is None else [row for topic in response.responses for row in topic.partitions]
     return any(row.records for row in rows)
 
 
-def refuse_a1(request: Any, answer: Any) -> Any:
-    for topic in answer.responses:
+def refuse_a1(request: Any, response: Any) -> Any:
+    for topic in response.responses:
         for partition in topic.partitions:
             if partition.partition_index == A1.partition:
                 partition.error_code, partition.records = UNSUPPORTED_COMPRESSION_TYPE, b""
-    return answer
+    return response
 
 
 @pytest.mark.spec("S2-26", "D-32")

@@ -29,9 +29,9 @@ def test_without_a_coordinator_no_positions_are_requested() -> None:
         right = broker.default_responses["FindCoordinatorRequest"]
 
         def nobody(request: Any) -> Any:
-            answer = right(request)
-            answer.error_code = COORDINATOR_NOT_AVAILABLE
-            return answer
+            response = right(request)
+            response.error_code = COORDINATOR_NOT_AVAILABLE
+            return response
 
         broker.default_responses["FindCoordinatorRequest"] = nobody
         async with consumer(broker, "a") as c:

@@ -273,10 +273,10 @@ def test_an_assignment_of_a_topic_that_was_not_requested_is_not_taken() -> None:
             right = broker.default_responses["SyncGroupRequest"]
 
             def foreign(request: Any) -> Any:
-                answer = right(request)
-                answer.assignment = answer.assignment.replace(b"\x01a", b"\x01z")
+                response = right(request)
+                response.assignment = response.assignment.replace(b"\x01a", b"\x01z")
                 broker.default_responses["SyncGroupRequest"] = right
-                return answer
+                return response
 
             broker.default_responses["SyncGroupRequest"] = foreign
             broker.heartbeat_errors = [REBALANCE_IN_PROGRESS]

@@ -49,10 +49,10 @@ class Member:
             instance_id=self.instance_id,
             **fields,
         )
-        answer = await self.raw_client.ask(request, version, node)
-        if answer.error_code == errors.NONE:
-            self.epoch = answer.member_epoch
-        return answer
+        response = await self.raw_client.ask(request, version, node)
+        if response.error_code == errors.NONE:
+            self.epoch = response.member_epoch
+        return response
 
     async def join(self, *topics: str, rebalance_timeout_ms: int = 30_000, **fields: Any) -> Any:
         """The first heartbeat, with everything that it must say."""
@@ -60,11 +60,13 @@ class Member:
         return await self.beat(0, owned=[], rebalance_timeout_ms=rebalance_timeout_ms, **said)
 
 
-def partitions(answer: Any) -> set[Partition] | None:
+def partitions(response: Any) -> set[Partition] | None:
     """The assignment in a response, None where it says nothing."""
-    if answer.assignment is None:
+    if response.assignment is None:
         return None
-    return {(row.topic_id, number) for row in answer.assignment.topic_partitions for number in row.partitions}
+    return {
+        (row.topic_id, number) for row in response.assignment.topic_partitions for number in row.partitions
+    }
 
 
 async def described(raw_client: RawClient, group: str, node: int | None = None) -> Any:
@@ -86,17 +88,17 @@ class Client(Member):
     async def step(self, *, slow: bool = False, lost: bool = False) -> None:
         """Heartbeat, then take the next step of its own. `slow`: nothing is given up yet; `lost`: no response came."""
         before = self.epoch
-        answer = await self._send()
+        response = await self._send()
         if lost:
             self.epoch, self.said_all = before, False
             return
-        if answer.error_code in (errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID):
+        if response.error_code in (errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID):
             self.epoch, self.said_all = 0, False
             self.owned, self.target = set(), set()
             return
-        assert answer.error_code == errors.NONE, answer
+        assert response.error_code == errors.NONE, response
         self.said_all = True
-        told = partitions(answer)
+        told = partitions(response)
         self.target = self.target if told is None else told
         if self.owned <= self.target:
             self.owned = set(self.target)

@@ -113,17 +113,17 @@ class World:
         )
         lane = said.pop("lane", "commits")
         request = OffsetCommitRequest(**{"group_id": GROUP, "topics": [topic], **said})
-        answer = await self.ask(request, version, lane)
-        return int(answer.topics[0].partitions[0].error_code)
+        response = await self.ask(request, version, lane)
+        return int(response.topics[0].partitions[0].error_code)
 
     async def fetched(self, partition: int = 0, require_stable: bool = False, topic: str = "orders") -> Any:
         """What OffsetFetch says of one partition: offset and code."""
         topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])]
         request = OffsetFetchRequest(group_id=GROUP, topics=topics, require_stable=require_stable)
-        answer = await self.ask(request, 7)
-        if answer.error_code:
-            return None, answer.error_code
-        row = answer.topics[0].partitions[0]
+        response = await self.ask(request, 7)
+        if response.error_code:
+            return None, response.error_code
+        row = response.topics[0].partitions[0]
         return row.committed_offset, row.error_code
 
 
@@ -162,17 +162,17 @@ class Member:
                 JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in self.protocols
             ],
         )
-        answer = await self.world.ask(request, self.join_version, self.lane)
-        if answer.error_code in (NONE, MEMBER_ID_REQUIRED):
-            self.member_id = answer.member_id
-        if answer.error_code == NONE:
-            self.generation = answer.generation_id
-        return answer
+        response = await self.world.ask(request, self.join_version, self.lane)
+        if response.error_code in (NONE, MEMBER_ID_REQUIRED):
+            self.member_id = response.member_id
+        if response.error_code == NONE:
+            self.generation = response.generation_id
+        return response
 
     async def join(self) -> Any:
         """The same with the second step where one is asked for."""
-        answer = await self.ask_to_join()
-        return await self.ask_to_join() if answer.error_code == MEMBER_ID_REQUIRED else answer
+        response = await self.ask_to_join()
+        return await self.ask_to_join() if response.error_code == MEMBER_ID_REQUIRED else response
 
     async def parked(self) -> asyncio.Task[Any]:
         """Join, up to the point at which the coordinator holds the response back."""
@@ -252,5 +252,5 @@ async def stable(world: World, *members: Member) -> None:
     assert members[0].member_id == world.group.leader
     parts = {member.member_id: plan(number) for number, member in enumerate(members)}
     followers = [asyncio.create_task(member.ask_to_sync({})) for member in members[1:]]
-    answers = await asyncio.gather(members[0].ask_to_sync(parts), *followers)
-    assert [answer.error_code for answer in answers] == [NONE] * len(members)
+    responses = await asyncio.gather(members[0].ask_to_sync(parts), *followers)
+    assert [response.error_code for response in responses] == [NONE] * len(members)

@@ -92,8 +92,8 @@ class OneTopic:
         row = PartitionProduceData(index=partition, records=data)
         topic = TopicProduceData(name=self.topic, partition_data=[row])
         request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic])
-        answer = await self.ask(request, version, 12, node, partition)
-        return answer.responses[0].partition_responses[0]
+        response = await self.ask(request, version, 12, node, partition)
+        return response.responses[0].partition_responses[0]
 
     async def fetch(
         self,
@@ -111,8 +111,8 @@ class OneTopic:
             setattr(row, name, options.pop(name, -1))
         options = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": MANY, **options}
         request = FetchRequest(topics=[FetchTopic(topic=self.topic, partitions=[row])], **options)
-        answer = await self.ask(request, version, 12, node, partition)
-        return answer.responses[0].partitions[0]
+        response = await self.ask(request, version, 12, node, partition)
+        return response.responses[0].partitions[0]
 
     async def listed(
         self,
@@ -130,8 +130,8 @@ class OneTopic:
             isolation_level=isolation,
             topics=[ListOffsetsTopic(name=self.topic, partitions=[row])],
         )
-        answer = await self.ask(request, version, 11, node, 0)
-        return answer.topics[0].partitions[0]
+        response = await self.ask(request, version, 11, node, 0)
+        return response.topics[0].partitions[0]
 
     async def epoch_end(self, epoch: int, current: int = -1, node: int | None = None) -> Any:
         """The row of an OffsetForLeaderEpoch response for partition 0."""
@@ -139,5 +139,5 @@ class OneTopic:
         request = OffsetForLeaderEpochRequest(
             replica_id=-1, topics=[OffsetForLeaderTopic(topic=self.topic, partitions=[row])]
         )
-        answer = await self.ask(request, -1, 4, node, 0)
-        return answer.topics[0].partitions[0]
+        response = await self.ask(request, -1, 4, node, 0)
+        return response.topics[0].partitions[0]

@@ -88,6 +88,6 @@ class Lane:
         frame = await self._reader.readexactly(size)
         echoed, at = read_response_header(api_key, version, frame)
         assert echoed == self._correlation_id
-        answer, end = read_message(response_name(api_key), version, frame, at)
-        assert end == len(frame), f"{len(frame) - end} bytes behind {answer}"
-        return answer
+        response, end = read_message(response_name(api_key), version, frame, at)
+        assert end == len(frame), f"{len(frame) - end} bytes behind {response}"
+        return response

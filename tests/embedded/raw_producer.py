@@ -65,11 +65,11 @@ class RawProducer:
             producer_id=expected[0],
             producer_epoch=expected[1],
         )
-        answer = await self.raw_client.ask(request, version, node=await self.coordinator())
-        if answer.error_code == NONE:
-            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        response = await self.raw_client.ask(request, version, node=await self.coordinator())
+        if response.error_code == NONE:
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
             self.sequences.clear()
-        return int(answer.error_code)
+        return int(response.error_code)
 
     async def init_patiently(self, **keys: Any) -> int:
         """As clients do: again while the coordinator is busy."""
@@ -91,8 +91,8 @@ class RawProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=list(topics.values()),
         )
-        answer = await self.raw_client.ask(request, version, node=await self.coordinator())
-        rows = [row for topic in answer.results_by_topic_v3_and_below for row in topic.results_by_partition]
+        response = await self.raw_client.ask(request, version, node=await self.coordinator())
+        rows = [row for topic in response.results_by_topic_v3_and_below for row in topic.results_by_partition]
         return [row.partition_error_code for row in rows]
 
     async def write(self, tp: TopicPartition, *values: bytes, version: int | None = None) -> int:
@@ -105,12 +105,12 @@ class RawProducer:
             base_sequence=sequence,
             is_transactional=True,
         )
-        answer = await produce(
+        response = await produce(
             self.cluster, self.raw_client, tp, batch, version or (12 if self.v2 else 9), self.transactional_id
         )
-        if answer.error_code == NONE:
+        if response.error_code == NONE:
             self.sequences[tp] = sequence + len(values)
-        return int(answer.error_code)
+        return int(response.error_code)
 
     async def add_group(self, group_id: str, version: int = 3) -> int:
         request = AddOffsetsToTxnRequest(
@@ -144,8 +144,8 @@ class RawProducer:
             topics=[TxnOffsetCommitRequestTopic(name=tp.topic, partitions=[row])],
         )
         node = await coordinator_of(self.cluster, self.raw_client, OFFSETS_TOPIC, group_id)
-        answer = await self.raw_client.ask(request, version or (5 if self.v2 else 3), node=node)
-        return int(answer.topics[0].partitions[0].error_code)
+        response = await self.raw_client.ask(request, version or (5 if self.v2 else 3), node=node)
+        return int(response.topics[0].partitions[0].error_code)
 
     async def end(self, *, commit: bool, version: int | None = None) -> int:
         request = EndTxnRequest(
@@ -155,12 +155,12 @@ class RawProducer:
             committed=commit,
         )
         version = version or (5 if self.v2 else 3)
-        answer = await self.raw_client.ask(request, version, node=await self.coordinator())
-        if answer.error_code == NONE and version >= 5:
-            if (answer.producer_id, answer.producer_epoch) != (self.producer_id, self.epoch):
+        response = await self.raw_client.ask(request, version, node=await self.coordinator())
+        if response.error_code == NONE and version >= 5:
+            if (response.producer_id, response.producer_epoch) != (self.producer_id, self.epoch):
                 self.sequences.clear()
-            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
-        return int(answer.error_code)
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
+        return int(response.error_code)
 
     # --- what a transaction is
 
@@ -220,5 +220,5 @@ async def produce(
     request = ProduceRequest(
         transactional_id=transactional_id, acks=-1, timeout_ms=10_000, topic_data=[topic]
     )
-    answer = await raw_client.ask(request, version, node=partition.leader)
-    return answer.responses[0].partition_responses[0]
+    response = await raw_client.ask(request, version, node=partition.leader)
+    return response.responses[0].partition_responses[0]

@@ -96,8 +96,8 @@ def test_in_a_later_generation_too_the_last_to_join_has_all_answered() -> None:
         joining = [await third.parked(), await follower.parked()]
         assert not any([await answered(one) for one in joining])
         async with asyncio.timeout(5):
-            answers = await asyncio.gather(leader.join(), *joining)
-        assert [(one.error_code, one.generation_id) for one in answers] == [(NONE, before + 1)] * 3
+            responses = await asyncio.gather(leader.join(), *joining)
+        assert [(one.error_code, one.generation_id) for one in responses] == [(NONE, before + 1)] * 3
 
     play(scenario)
 
@@ -214,9 +214,9 @@ def test_a_member_that_does_not_rejoin_within_the_longest_rebalance_timeout_is_d
         world.pass_time(19.9)
         assert not await answered(joining)
         world.pass_time(0.2)
-        answer = await joining
-        assert [row.member_id for row in answer.members] == [quick.member_id]
-        assert answer.generation_id == 2
+        response = await joining
+        assert [row.member_id for row in response.members] == [quick.member_id]
+        assert response.generation_id == 2
         assert await slow.heartbeat() == UNKNOWN_MEMBER_ID
 
     play(scenario)
@@ -389,8 +389,8 @@ def test_the_protocol_with_most_votes_among_the_common_ones_wins() -> None:
     async def scenario(world: World) -> None:
         ways = [("a", "b", "c"), ("b", "a"), ("b", "a", "d")]
         members = [world.member(protocols=tuple((name, blob("orders")) for name in names)) for names in ways]
-        answers = await gathered(world, *members)
-        assert {answer.protocol_name for answer in answers} == {"b"}
+        responses = await gathered(world, *members)
+        assert {response.protocol_name for response in responses} == {"b"}
 
     play(scenario)
 
@@ -445,10 +445,10 @@ def test_a_static_leader_that_comes_back_takes_its_place_without_a_rebalance(
         before, other, after = (world.member(instance_id=name) for name in ("a", "b", "a"))
         await stable(world, before, other)
         world.state.observers.append(Watcher())
-        answer = await after.join()
-        assert (answer.error_code, answer.generation_id) == (NONE, 1)
-        assert (answer.skip_assignment, answer.leader == after.member_id) == (skips, leads)
-        assert len(answer.members) == (2 if leads else 0)
+        response = await after.join()
+        assert (response.error_code, response.generation_id) == (NONE, 1)
+        assert (response.skip_assignment, response.leader == after.member_id) == (skips, leads)
+        assert len(response.members) == (2 if leads else 0)
         assert (await after.ask_to_sync({})).assignment == plan(0)
         assert await other.heartbeat() == NONE
         assert await before.heartbeat() == FENCED_INSTANCE_ID

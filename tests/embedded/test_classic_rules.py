@@ -31,9 +31,9 @@ async def answered(task: asyncio.Task[Any]) -> bool:
     return task.done()
 
 
-def roll(answer: Any) -> dict[str, bytes]:
+def roll(response: Any) -> dict[str, bytes]:
     """Member id → metadata, as the leader is told."""
-    return {row.member_id: row.metadata for row in answer.members}
+    return {row.member_id: row.metadata for row in response.members}
 
 
 # --- the coordinator
@@ -46,8 +46,8 @@ def test_the_settings_say_how_many_partitions_hold_the_groups() -> None:
         partitions = world.state.topics["__consumer_offsets"].partitions
         assert (len(partitions), {len(one.replicas) for one in partitions}) == (7, {2})
         for name in ("a", "my-group", "群组", "polygenelubricants"):
-            answer = await world.find(key=name)
-            assert answer.node_id == partitions[offsets_topic_partition(name, 7)].leader
+            response = await world.find(key=name)
+            assert response.node_id == partitions[offsets_topic_partition(name, 7)].leader
 
     play(scenario, offsets_topic_num_partitions=7, offsets_topic_replication_factor=2)
 
@@ -105,8 +105,8 @@ def test_a_group_whose_partition_has_no_leader_has_no_coordinator(version: int) 
             name = names[node]
             world.cluster.kill(node)
             keys: dict[str, Any] = {"key": "", "coordinator_keys": [name]} if version >= 4 else {"key": name}
-            answer = await world.find(version, 1, **keys)
-            row = answer.coordinators[0] if version >= 4 else answer
+            response = await world.find(version, 1, **keys)
+            row = response.coordinators[0] if version >= 4 else response
             found = row.error_code, row.node_id, row.host, row.port
             assert found == (COORDINATOR_NOT_AVAILABLE, -1, "", -1)
 
@@ -134,9 +134,9 @@ def test_a_member_that_may_not_read_the_group_learns_nothing_of_it() -> None:
         member = world.member()
         await stable(world, member)
         world.cluster.deny("User:ANONYMOUS", "READ", f"Group:{GROUP}")
-        answer = await member.ask_to_join()
-        told = (answer.generation_id, answer.protocol_name or "", answer.member_id, answer.leader)
-        assert (answer.error_code, *told, answer.members) == (
+        response = await member.ask_to_join()
+        told = (response.generation_id, response.protocol_name or "", response.member_id, response.leader)
+        assert (response.error_code, *told, response.members) == (
             GROUP_AUTHORIZATION_FAILED,
             *(-1, "", "", ""),
             [],
@@ -197,9 +197,9 @@ def test_the_last_metadata_that_a_member_sends_while_all_gather_counts() -> None
             follower.lane = topic  # a connection of its own, as the one before waits
             asked = asyncio.create_task(follower.ask_to_join())
             await until(partial(_says, world, follower, topic))
-        answer = await leader.join()
-        assert roll(answer)[follower.member_id] == blob("changed again")
-        assert (await asked).generation_id == answer.generation_id
+        response = await leader.join()
+        assert roll(response)[follower.member_id] == blob("changed again")
+        assert (await asked).generation_id == response.generation_id
 
     play(scenario)
 
@@ -252,7 +252,7 @@ def test_a_late_sync_begins_the_session_again() -> None:
         await stable(world, leader, late)
         for _ in range(3):
             world.pass_time(6.0)
-            answer = await late.ask_to_sync({})
-            assert (answer.error_code, answer.assignment) == (NONE, plan(1))
+            response = await late.ask_to_sync({})
+            assert (response.error_code, response.assignment) == (NONE, plan(1))
 
     play(scenario)

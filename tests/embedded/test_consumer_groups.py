@@ -153,18 +153,18 @@ def test_new_partitions_and_topics_are_another_epoch() -> None:
         member = Member(raw_client, GROUP, "m")
         await member.join("a", "later")
         controller.add_partitions(cluster.state, cluster.state.topics["a"], 5, 1)
-        answer = await member.beat()
-        assert (answer.member_epoch, partitions(answer)) == (3, of(cluster, 0, 1, 2, 3, 4))
+        response = await member.beat()
+        assert (response.member_epoch, partitions(response)) == (3, of(cluster, 0, 1, 2, 3, 4))
         controller.create_topic(cluster.state, "later", 1, 1)
-        answer = await member.beat()
-        assert (answer.member_epoch, len(partitions(answer) or ())) == (4, 6)
+        response = await member.beat()
+        assert (response.member_epoch, len(partitions(response) or ())) == (4, 6)
         old = of(cluster, 0, topic="later")
         controller.delete_topic(cluster.state, cluster.state.topics["later"])
         controller.create_topic(cluster.state, "later", 1, 1)
         assert partitions(await member.beat()) == of(cluster, 0, 1, 2, 3, 4)
-        answer = await member.beat(owned=of(cluster, 0, 1, 2, 3, 4))
-        assert partitions(answer) == of(cluster, 0, 1, 2, 3, 4) | of(cluster, 0, topic="later")
-        assert not old & (partitions(answer) or set())
+        response = await member.beat(owned=of(cluster, 0, 1, 2, 3, 4))
+        assert partitions(response) == of(cluster, 0, 1, 2, 3, 4) | of(cluster, 0, topic="later")
+        assert not old & (partitions(response) or set())
 
     play(scene)
 
@@ -226,8 +226,8 @@ def test_another_coordinator_reads_the_group_back_and_continues(release: str) ->
         assert second not in (first, -1)
         assert await described(raw_client, GROUP, second) == before
         assert (await two.beat(node=second)).assignment is None
-        answer = await one.beat(owned=of(cluster, 0, 1), node=second)
-        assert (answer.member_epoch, answer.assignment) == (before.group_epoch, None)
+        response = await one.beat(owned=of(cluster, 0, 1), node=second)
+        assert (response.member_epoch, response.assignment) == (before.group_epoch, None)
         assert partitions(await two.beat(node=second)) == of(cluster, 2, 3)
         assert (await epochs(raw_client, second))[0] == "Stable"
 
@@ -319,8 +319,8 @@ def test_before_4_3_epochs_begin_at_1_and_must_fit() -> None:
 @pytest.mark.parametrize("release", ["3.7", "3.9"])
 def test_before_4_0_the_protocol_is_listed_and_not_spoken(release: str) -> None:
     async def scene(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
-        answer = await Member(raw_client, GROUP, "m").join("a", version=0)
-        assert answer.error_code == errors.UNSUPPORTED_VERSION
+        response = await Member(raw_client, GROUP, "m").join("a", version=0)
+        assert response.error_code == errors.UNSUPPORTED_VERSION
 
     play(scene, release=release)
 

@@ -41,8 +41,8 @@ def metadata(cluster: EmbeddedCluster, node: int = 1) -> Any:
 
 
 def leaders(cluster: EmbeddedCluster, node: int = 1) -> list[int]:
-    answer = metadata(cluster, node)
-    return [partition.leader_id for partition in answer.topics[0].partitions]
+    response = metadata(cluster, node)
+    return [partition.leader_id for partition in response.topics[0].partitions]
 
 
 def in_sync(cluster: EmbeddedCluster, partition: int, node: int = 1) -> list[int]:
@@ -331,9 +331,9 @@ def test_responses_are_late_missing_cut_throttled_short_or_something_else(cluste
         cluster.partial("Metadata", keep=2)
         assert [len(topic.partitions) for topic in raw_client.ask(request, 9).topics] == [2]
 
-        def renamed(asked: MetadataRequest, answer: Any) -> Any:
-            answer.cluster_id = f"asked for {asked.topics}"
-            return answer
+        def renamed(asked: MetadataRequest, response: Any) -> Any:
+            response.cluster_id = f"asked for {asked.topics}"
+            return response
 
         cluster.on("Metadata", renamed, times=1)
         assert raw_client.ask(request, 9).cluster_id == "asked for None"
@@ -474,7 +474,7 @@ def test_the_log_of_requests_keeps_the_newest_within_its_bounds(
 
 
 def test_an_edit_that_fails_is_reported_at_the_end_and_ends_the_connection() -> None:
-    def broken(asked: Any, answer: Any) -> Any:
+    def broken(asked: Any, response: Any) -> Any:
         raise ZeroDivisionError
 
     def main() -> None:

@@ -44,9 +44,9 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 def test_two_first_lookups_make_one_topic_and_both_are_asked_to_retry() -> None:
     async def scenario(world: World) -> None:
         first, second = await asyncio.gather(world.find(node=1), world.find(node=2))
-        for answer in (first, second):
-            assert (answer.error_code, answer.node_id) == (COORDINATOR_NOT_AVAILABLE, -1)
-            assert (answer.host, answer.port) == ("", -1)
+        for response in (first, second):
+            assert (response.error_code, response.node_id) == (COORDINATOR_NOT_AVAILABLE, -1)
+            assert (response.host, response.port) == ("", -1)
         await until(lambda: CONSUMER_OFFSETS in world.state.topics)
         assert list(world.state.topics) == ["orders", CONSUMER_OFFSETS]
         third, fourth = await asyncio.gather(world.find(node=1), world.find(node=2))
@@ -161,8 +161,8 @@ def test_without_a_leader_there_is_no_coordinator() -> None:
         await known(world)
         world.cluster.kill(world.cluster.coordinator_of(GROUP))
         alive = world.state.alive()[0].node_id
-        answer = await world.find(node=alive)
-        assert (answer.error_code, answer.node_id) == (COORDINATOR_NOT_AVAILABLE, -1)
+        response = await world.find(node=alive)
+        assert (response.error_code, response.node_id) == (COORDINATOR_NOT_AVAILABLE, -1)
 
     play(scenario, offsets_topic_replication_factor=1)
 

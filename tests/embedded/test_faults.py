@@ -109,9 +109,9 @@ def test_an_error_is_reported_wherever_a_client_looks(release: str) -> None:
         assert len(rows) >= 20
         for number, (api, version) in enumerate(rows):
             cluster.fail(api, REQUEST_TIMED_OUT)
-            answer = await raw_client.ask(request(api, version), version, lane=str(number))
-            assert REQUEST_TIMED_OUT in codes(answer), (api, version, answer)
-            assert set(codes(answer)) <= {NONE, REQUEST_TIMED_OUT}, (api, version, answer)
+            response = await raw_client.ask(request(api, version), version, lane=str(number))
+            assert REQUEST_TIMED_OUT in codes(response), (api, version, response)
+            assert set(codes(response)) <= {NONE, REQUEST_TIMED_OUT}, (api, version, response)
 
     run(test, release=release)
 
@@ -121,9 +121,9 @@ def test_an_error_comes_so_often_and_nothing_is_done() -> None:
         batch = build_batch([NewRecord(None, b"x", cluster.state.clock.wall_ms())])
         tp = TopicPartition("t", 0)
         cluster.fail("Produce", UNKNOWN_SERVER_ERROR, times=2)
-        answers = [await produce(cluster, raw_client, tp, batch) for _ in range(3)]
-        assert [row.error_code for row in answers] == [UNKNOWN_SERVER_ERROR, UNKNOWN_SERVER_ERROR, NONE]
-        assert [row.base_offset for row in answers] == [-1, -1, 0]
+        responses = [await produce(cluster, raw_client, tp, batch) for _ in range(3)]
+        assert [row.error_code for row in responses] == [UNKNOWN_SERVER_ERROR, UNKNOWN_SERVER_ERROR, NONE]
+        assert [row.base_offset for row in responses] == [-1, -1, 0]
 
     run(test)
 
@@ -289,8 +289,8 @@ def test_a_partial_response_keeps_the_first() -> None:
         ask = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=rows)])
         for keep in (0, 2, 5):
             cluster.partial("ListOffsets", keep=keep)
-            answer = await raw_client.ask(ask, 5)
-            kept = [row.partition_index for topic in answer.topics for row in topic.partitions]
+            response = await raw_client.ask(ask, 5)
+            kept = [row.partition_index for topic in response.topics for row in topic.partitions]
             assert kept == list(range(3))[:keep]
         assert len((await raw_client.ask(ask, 5)).topics[0].partitions) == 3
 
@@ -301,17 +301,17 @@ def test_a_partial_response_keeps_the_first() -> None:
 def test_a_partial_response_says_all_of_the_partitions_that_it_keeps() -> None:
     aborted = [AbortedTransaction(producer_id=number, first_offset=number) for number in range(3)]
     rows = [PartitionData(partition_index=number, aborted_transactions=aborted) for number in range(2)]
-    answer = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=rows)])
-    keep_first(1)(METADATA, answer)
-    (kept,) = answer.responses[0].partitions
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=rows)])
+    keep_first(1)(METADATA, response)
+    (kept,) = response.responses[0].partitions
     assert (kept.partition_index, kept.aborted_transactions) == (0, aborted)
 
 
 @pytest.mark.spec("F-36")
 def test_a_response_becomes_another_one() -> None:
-    def doubled(_: Any, answer: Any) -> Any:
-        answer.topics += answer.topics
-        return answer
+    def doubled(_: Any, response: Any) -> Any:
+        response.topics += response.topics
+        return response
 
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         rule = cluster.on("Metadata", doubled)

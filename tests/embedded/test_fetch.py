@@ -107,8 +107,8 @@ def test_what_is_not_replicated_is_served_to_followers_alone() -> None:
                 )
             ],
         )
-        answer = await on.raw_client.ask(by_state, 16, 1)
-        assert values(answer.responses[0].partitions[0]) == [b"a", b"b"]
+        response = await on.raw_client.ask(by_state, 16, 1)
+        assert values(response.responses[0].partitions[0]) == [b"a", b"b"]
 
         fetching = asyncio.create_task(on.fetch(1, max_wait_ms=60_000))
         assert await waits(fetching)
@@ -169,8 +169,8 @@ def test_the_leader_is_named_from_version_16_on(version: int, told: bool) -> Non
         wanted = FetchPartition(fetch_offset=0, current_leader_epoch=0, partition_max_bytes=MANY)
         topic_id = cluster.state.topics["orders"].topic_id
         request = FetchRequest(topics=[FetchTopic(topic_id=topic_id, partitions=[wanted])])
-        answer = await on.raw_client.ask(request, version, 1)
-        row = answer.responses[0].partitions[0]
+        response = await on.raw_client.ask(request, version, 1)
+        row = response.responses[0].partitions[0]
         assert row.error_code == FENCED_LEADER_EPOCH
         found = (
             None
@@ -178,7 +178,7 @@ def test_the_leader_is_named_from_version_16_on(version: int, told: bool) -> Non
             else (row.current_leader.leader_id, row.current_leader.leader_epoch)
         )
         assert found == ((3, 1) if told else None)
-        assert [node.node_id for node in answer.node_endpoints] == ([3] if told else [])
+        assert [node.node_id for node in response.node_endpoints] == ([3] if told else [])
 
     run(test)
 
@@ -213,8 +213,8 @@ def test_bytes_are_shared_in_the_order_of_the_request_and_the_first_batch_always
                 FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=MANY) for number in order
             ]
             request = FetchRequest(max_bytes=max_bytes, topics=[FetchTopic(topic="orders", partitions=rows)])
-            answer = await on.raw_client.ask(request, 12, 1)
-            return [len(row.records) / len(one) for row in answer.responses[0].partitions]
+            response = await on.raw_client.ask(request, 12, 1)
+            return [len(row.records) / len(one) for row in response.responses[0].partitions]
 
         assert await sizes(10 * len(one), (0, 1, 2)) == [2, 2, 2]
         assert await sizes(1, (2, 0, 1)) == [1, 0, 0]
@@ -263,7 +263,7 @@ def test_read_committed_ends_at_the_last_stable_offset_and_names_what_was_aborte
 
 def test_a_request_may_ask_for_nothing() -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
-        answer = await on.raw_client.ask(FetchRequest(max_wait_ms=60_000, min_bytes=1), 12)
-        assert (answer.error_code, answer.responses) == (NONE, [])
+        response = await on.raw_client.ask(FetchRequest(max_wait_ms=60_000, min_bytes=1), 12)
+        assert (response.error_code, response.responses) == (NONE, [])
 
     run(test, brokers=1)

@@ -59,15 +59,15 @@ class Talk:
             topics=[FetchTopic(partitions=rows, **named)] if rows else [],
             forgotten_topics_data=[ForgottenTopic(partitions=list(forget), **named)] if forget else [],
         )
-        answer = await self.raw_client.ask(request, 12 if topic_id is None else 13, 1)
+        response = await self.raw_client.ask(request, 12 if topic_id is None else 13, 1)
         if epoch == FULL:
-            self.session_id = answer.session_id
+            self.session_id = response.session_id
         self.told = [
             (row.partition_index, row.error_code, bool(row.records))
-            for topic in answer.responses
+            for topic in response.responses
             for row in topic.partitions
         ]
-        return int(answer.error_code)
+        return int(response.error_code)
 
 
 def run(test: Callable[[EmbeddedCluster, Talk], Awaitable[None]], **config: Any) -> None:

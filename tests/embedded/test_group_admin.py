@@ -51,10 +51,10 @@ def test_a_member_that_may_not_read_the_group_gets_the_error_and_makes_none() ->
         await known(world)
         world.cluster.deny(ANYBODY, "READ", f"Group:{GROUP}")
         member = world.member()
-        answer = await member.ask_to_join()
-        assert answer.error_code == GROUP_AUTHORIZATION_FAILED
-        assert (answer.generation_id, answer.protocol_name, answer.leader) == (-1, None, "")
-        assert (answer.member_id, answer.members) == ("", [])
+        response = await member.ask_to_join()
+        assert response.error_code == GROUP_AUTHORIZATION_FAILED
+        assert (response.generation_id, response.protocol_name, response.leader) == (-1, None, "")
+        assert (response.member_id, response.members) == ("", [])
         assert (await member.ask_to_sync({})).error_code == GROUP_AUTHORIZATION_FAILED
         assert await member.heartbeat() == GROUP_AUTHORIZATION_FAILED
         assert (await member.leave()).error_code == GROUP_AUTHORIZATION_FAILED
@@ -69,8 +69,8 @@ def test_authorization_is_checked_before_anything_else_of_a_join() -> None:
     async def scenario(world: World) -> None:
         world.cluster.deny(ANYBODY, "READ", "Group:*")
         wrong = JoinGroupRequest(group_id="", session_timeout_ms=1, protocol_type="", protocols=[])
-        answer = await world.raw_client.ask(wrong, 5)
-        assert (answer.error_code, answer.protocol_name) == (GROUP_AUTHORIZATION_FAILED, "")
+        response = await world.raw_client.ask(wrong, 5)
+        assert (response.error_code, response.protocol_name) == (GROUP_AUTHORIZATION_FAILED, "")
 
     play(scenario)
 
@@ -101,11 +101,11 @@ def test_a_member_that_may_not_describe_the_group_reads_no_offsets(version: int)
         await world.commit(1)
         world.cluster.deny(ANYBODY, "DESCRIBE", f"Group:{GROUP}")
         topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]
-        answer = await world.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version)
+        response = await world.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version)
         if version < 2:
-            assert answer.topics[0].partitions[0].error_code == GROUP_AUTHORIZATION_FAILED
+            assert response.topics[0].partitions[0].error_code == GROUP_AUTHORIZATION_FAILED
         else:
-            assert (answer.error_code, answer.topics) == (GROUP_AUTHORIZATION_FAILED, [])
+            assert (response.error_code, response.topics) == (GROUP_AUTHORIZATION_FAILED, [])
 
     play(scenario)
 
@@ -189,8 +189,8 @@ async def delete_offset(world: World, topic: str) -> tuple[int, int | None]:
     request = OffsetDeleteRequest(
         group_id=GROUP, topics=[OffsetDeleteRequestTopic(name=topic, partitions=rows)]
     )
-    answer = await world.ask(request, 0)
-    return answer.error_code, answer.topics[0].partitions[0].error_code if answer.topics else None
+    response = await world.ask(request, 0)
+    return response.error_code, response.topics[0].partitions[0].error_code if response.topics else None
 
 
 # --- those who run the cluster
@@ -222,8 +222,8 @@ def test_each_listener_is_notified_of_its_own_port() -> None:
             addresses = cluster.servers(name).split(",")
             host, port = addresses[0].split(":")
             with BlockingAsker(host, int(port)) as raw_client:
-                answer = raw_client.ask(FindCoordinatorRequest(key=GROUP), 3)
-            assert f"{answer.host}:{answer.port}" == addresses[answer.node_id - 1]
+                response = raw_client.ask(FindCoordinatorRequest(key=GROUP), 3)
+            assert f"{response.host}:{response.port}" == addresses[response.node_id - 1]
 
 
 @pytest.mark.spec("S1-36")

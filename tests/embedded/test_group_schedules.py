@@ -97,31 +97,31 @@ class Actor:
         task, self.waiting = self.waiting, None
         syncing, self.syncing = self.syncing, False
         try:
-            answer = task.result()
+            response = task.result()
         except ApiError:
             self.forgets()
             return
         if syncing:
-            self._synced(answer)
-        elif answer is None or answer.error_code not in (NONE, MEMBER_ID_REQUIRED):
+            self._synced(response)
+        elif response is None or response.error_code not in (NONE, MEMBER_ID_REQUIRED):
             self.forgets()
         else:
-            self._joined(answer)
+            self._joined(response)
 
-    def _joined(self, answer: Any) -> None:
-        self.member_id = answer.member_id
-        if answer.error_code == NONE:
-            assert answer.generation_id >= self.generation
-            self.generation = answer.generation_id
-            self.roll = [row.member_id for row in answer.members]
+    def _joined(self, response: Any) -> None:
+        self.member_id = response.member_id
+        if response.error_code == NONE:
+            assert response.generation_id >= self.generation
+            self.generation = response.generation_id
+            self.roll = [row.member_id for row in response.members]
             assert not self.roll or self.member_id in self.roll
 
-    def _synced(self, answer: Any) -> None:
-        if answer is None or answer.error_code != NONE:
+    def _synced(self, response: Any) -> None:
+        if response is None or response.error_code != NONE:
             self.forgets()
             return
         if self.group.generation == self.generation and self.group.state is ClassicGroupState.STABLE:
-            assert self.group.members[self.member_id].assignment == answer.assignment
+            assert self.group.members[self.member_id].assignment == response.assignment
 
 
 def check(group: ClassicGroup) -> None:

@@ -69,10 +69,10 @@ def test_a_classic_member_has_its_own_session_timeout() -> None:
 def test_a_classic_group_stays_classic_where_the_policy_says_so(policy: str) -> None:
     async def scenario(world: World) -> None:
         await stable(world, world.member())
-        answer = await Member(world.raw_client, GROUP, "new").join("orders")
-        assert answer.error_code == errors.GROUP_ID_NOT_FOUND
+        response = await Member(world.raw_client, GROUP, "new").join("orders")
+        assert response.error_code == errors.GROUP_ID_NOT_FOUND
         text = f"Cannot upgrade classic group {GROUP} to consumer group because online upgrade is disabled."
-        assert answer.error_message == text
+        assert response.error_message == text
         assert world.group.kind == "classic"
 
     play(scenario, brokers=1, group_consumer_migration_policy=policy)
@@ -81,8 +81,8 @@ def test_a_classic_group_stays_classic_where_the_policy_says_so(policy: str) -> 
 def test_a_classic_group_that_is_too_large_stays_classic() -> None:
     async def scenario(world: World) -> None:
         await stable(world, world.member(), world.member())
-        answer = await Member(world.raw_client, GROUP, "new").join("orders")
-        assert answer.error_message == (
+        response = await Member(world.raw_client, GROUP, "new").join("orders")
+        assert response.error_message == (
             f"Cannot upgrade classic group {GROUP} to consumer group "
             "because the group size exceeds the consumer group maximum size."
         )

@@ -64,13 +64,13 @@ async def send(
 @pytest.mark.parametrize("version", range(6))
 def test_each_producer_gets_another_id(version: int) -> None:
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
-        answers = [
+        responses = [
             await raw_client.ask(InitProducerIdRequest(transactional_id=None), version, node=node)
             for node in (1, 2, 1)
         ]
-        assert [answer.error_code for answer in answers] == [NONE] * 3
-        assert len({answer.producer_id for answer in answers}) == 3
-        assert [answer.producer_epoch for answer in answers] == [0] * 3
+        assert [response.error_code for response in responses] == [NONE] * 3
+        assert len({response.producer_id for response in responses}) == 3
+        assert [response.producer_epoch for response in responses] == [0] * 3
 
     run(test, brokers=2)
 
@@ -121,9 +121,9 @@ def test_a_client_that_may_be_an_idempotent_producer() -> None:
         cluster.deny("*", "IDEMPOTENT_WRITE", "Cluster:*")
         assert (await raw_client.ask(request, 4)).error_code == NONE  # it may write to a topic
         cluster.deny("*", "WRITE", "Topic:*")
-        answer = await raw_client.ask(request, 4)
-        assert answer.error_code == CLUSTER_AUTHORIZATION_FAILED
-        assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+        response = await raw_client.ask(request, 4)
+        assert response.error_code == CLUSTER_AUTHORIZATION_FAILED
+        assert (response.producer_id, response.producer_epoch) == (-1, -1)
 
     run(test)
 

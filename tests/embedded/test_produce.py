@@ -100,15 +100,15 @@ def test_another_broker_says_who_leads_from_version_10_on(version: int) -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         data = PartitionProduceData(index=0, records=batch(b"a"))
         topic = TopicProduceData(name="orders", partition_data=[data])
-        answer = await on.raw_client.ask(ProduceRequest(acks=1, topic_data=[topic]), version, 2)
-        row = answer.responses[0].partition_responses[0]
+        response = await on.raw_client.ask(ProduceRequest(acks=1, topic_data=[topic]), version, 2)
+        row = response.responses[0].partition_responses[0]
         assert row.error_code == NOT_LEADER_OR_FOLLOWER
         if version < 10:
             assert row.current_leader is None
             return
         assert (row.current_leader.leader_id, row.current_leader.leader_epoch) == (1, 0)
         address = cluster.state.brokers[1].listeners[0].address
-        assert [(node.node_id, node.host, node.port) for node in answer.node_endpoints] == [(1, *address)]
+        assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [(1, *address)]
 
     run(test)
 
@@ -119,8 +119,8 @@ def test_topics_are_named_by_id_from_version_13_on() -> None:
         for topic_id in (cluster.state.topics["orders"].topic_id, b"\7" * 16):
             data = PartitionProduceData(index=0, records=batch(b"a"))
             topic = TopicProduceData(topic_id=topic_id, partition_data=[data])
-            answer = await on.raw_client.ask(ProduceRequest(acks=1, topic_data=[topic]), 13, 1)
-            codes.append(answer.responses[0].partition_responses[0].error_code)
+            response = await on.raw_client.ask(ProduceRequest(acks=1, topic_data=[topic]), 13, 1)
+            codes.append(response.responses[0].partition_responses[0].error_code)
         assert codes == [NONE, UNKNOWN_TOPIC_ID]
 
     run(test)

@@ -335,9 +335,9 @@ def test_a_provider_whose_own_network_fails_does_not_pass_for_ours(
 
 @pytest.mark.spec("H-21")
 def test_a_token_that_no_mechanism_needs_is_refused_by_its_size(start: Start) -> None:
-    def swell(_: Any, answer: Any) -> Any:
-        answer.auth_bytes = b"x" * (1 << 20)
-        return answer
+    def swell(_: Any, response: Any) -> Any:
+        response.auth_bytes = b"x" * (1 << 20)
+        return response
 
     cluster = start()
     cluster.on("SaslAuthenticate", swell)

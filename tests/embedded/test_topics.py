@@ -55,8 +55,8 @@ def test_replicas_lie_where_they_were_assigned() -> None:
         rows = [CreatableReplicaAssignment(partition_index=n, broker_ids=[3 - n, 1]) for n in (0, 1)]
         asked = CreatableTopic(name="orders", num_partitions=-1, replication_factor=-1, assignments=rows)
         assert (await create(raw_client, asked)).error_code == NONE
-        answer = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
-        told = [(row.leader_id, row.replica_nodes) for row in answer.topics[0].partitions]
+        response = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+        told = [(row.leader_id, row.replica_nodes) for row in response.topics[0].partitions]
         assert told == [(3, [3, 1]), (2, [2, 1])]
 
     run(test)
@@ -71,9 +71,9 @@ def test_a_broker_that_is_down_holds_replicas_where_there_is_no_zookeeper(releas
         asked = CreatableTopic(name="more", num_partitions=3, replication_factor=4)
         assert (await create(raw_client, asked)).error_code == INVALID_REPLICATION_FACTOR
         if code == NONE:
-            answer = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+            response = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
             told = [
-                (row.leader_id, row.isr_nodes, row.offline_replicas) for row in answer.topics[0].partitions
+                (row.leader_id, row.isr_nodes, row.offline_replicas) for row in response.topics[0].partitions
             ]
             assert told == [(1, [1, 2], [3]), (2, [2, 1], [3]), (1, [1, 2], [3])]
             await cluster.restart(3)
@@ -159,8 +159,8 @@ def test_the_internal_topics_have_their_settings() -> None:
             resource = DescribeConfigsResource(
                 resource_type=TOPIC, resource_name=name, configuration_keys=None
             )
-            answer = await raw_client.ask(DescribeConfigsRequest(resources=[resource]), 4)
-            return {row.name: row.value for row in answer.results[0].configs if row.config_source == 1}
+            response = await raw_client.ask(DescribeConfigsRequest(resources=[resource]), 4)
+            return {row.name: row.value for row in response.results[0].configs if row.config_source == 1}
 
         assert await given(OFFSETS_TOPIC) == {
             "cleanup.policy": "compact",
@@ -204,9 +204,9 @@ def test_new_partitions_are_seen_with_the_next_metadata() -> None:
             timeout_ms=1000, topics=[CreatePartitionsTopic(name="orders", count=4, assignments=None)]
         )
         assert (await raw_client.ask(grow, 3)).results[0].error_code == NONE
-        answer = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 12, 2)
-        assert [row.leader_id for row in answer.topics[0].partitions] == [1, 2, 3, 1]
-        assert answer.topics[0].topic_id == cluster.state.topics["orders"].topic_id
+        response = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 12, 2)
+        assert [row.leader_id for row in response.topics[0].partitions] == [1, 2, 3, 1]
+        assert response.topics[0].topic_id == cluster.state.topics["orders"].topic_id
 
     run(test)
 

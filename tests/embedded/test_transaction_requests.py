@@ -115,10 +115,10 @@ def test_brokers_ask_for_many_at_once(version: int) -> None:
             row("c", 1, 0, 0),
             row("b", second.producer_id, second.epoch, 0, 9),
         ]
-        answer = await raw_client.ask(AddPartitionsToTxnRequest(transactions=rows), version)
+        response = await raw_client.ask(AddPartitionsToTxnRequest(transactions=rows), version)
         codes = [
             [one.partition_error_code for topic in result.topic_results for one in topic.results_by_partition]
-            for result in answer.results_by_transaction
+            for result in response.results_by_transaction
         ]
         assert codes == [
             [NONE, TRANSACTION_ABORTABLE],
@@ -127,8 +127,8 @@ def test_brokers_ask_for_many_at_once(version: int) -> None:
             [OPERATION_NOT_ATTEMPTED, UNKNOWN_TOPIC_OR_PARTITION],
         ]
         cluster.deny("*", "CLUSTER_ACTION", "Cluster:*")
-        answer = await raw_client.ask(AddPartitionsToTxnRequest(transactions=rows), version)
-        assert (answer.error_code, answer.results_by_transaction) == (CLUSTER_AUTHORIZATION_FAILED, [])
+        response = await raw_client.ask(AddPartitionsToTxnRequest(transactions=rows), version)
+        assert (response.error_code, response.results_by_transaction) == (CLUSTER_AUTHORIZATION_FAILED, [])
 
     run(test)
 

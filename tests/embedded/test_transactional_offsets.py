@@ -60,8 +60,8 @@ async def fetched(
     topic = OffsetFetchRequestTopic(name="t", partition_indexes=[0])
     request = OffsetFetchRequest(group_id=group_id, topics=[topic], require_stable=stable)
     node = await coordinator_of(cluster, raw_client, OFFSETS_TOPIC, group_id)
-    answer = await raw_client.ask(request, 7, node=node)
-    row = answer.topics[0].partitions[0]
+    response = await raw_client.ask(request, 7, node=node)
+    row = response.topics[0].partitions[0]
     return row.committed_offset, row.error_code
 
 

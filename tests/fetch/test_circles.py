@@ -41,10 +41,10 @@ def test_brokers_that_redirect_in_circles_are_asked_with_a_backoff(
 
 
 def _preferring(replica: int) -> Callable[[Any, Any], Any]:
-    def edit(_: Any, answer: Any) -> Any:
-        for topic in answer.responses:
+    def edit(_: Any, response: Any) -> Any:
+        for topic in response.responses:
             for partition in topic.partitions:
                 partition.records, partition.preferred_read_replica = b"", replica
-        return answer
+        return response
 
     return edit

@@ -102,14 +102,14 @@ def diverging(scenario: Callable[[EmbeddedCluster, AsyncConsumer], Awaitable[Non
     """Ten records were read; then the leader says once that the logs agree up to offset 6 only."""
     told: list[int] = []
 
-    def edit(request: Any, answer: Any) -> Any:
-        for topic in answer.responses:
+    def edit(request: Any, response: Any) -> Any:
+        for topic in response.responses:
             for row in topic.partitions:
                 if not told:
                     told.append(row.partition_index)
                     row.records = b""
                     row.diverging_epoch = fetch_response.EpochEndOffset(epoch=0, end_offset=6)
-        return answer
+        return response
 
     async def main() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:

@@ -368,14 +368,14 @@ def test_a_response_about_other_partitions_is_discarded(fault: str) -> None:
         logs = filled(cluster, P0, P1)
 
         async def wrong(node: int, request: object) -> object:
-            answer = await logs(node, request)
+            response = await logs(node, request)
             if fault == "missing":
-                del answer.responses[0]
+                del response.responses[0]
             elif fault == "twice":
-                answer.responses.append(answer.responses[0])
+                response.responses.append(response.responses[0])
             else:
-                answer.responses[0].topic = "other"
-            return answer
+                response.responses[0].topic = "other"
+            return response
 
         cluster.answer(FETCH, wrong)
         async with fetching(cluster, P0, P1) as (pipeline, _):

@@ -20,16 +20,16 @@ def test_records_of_a_revoked_partition_are_dropped_and_the_others_kept() -> Non
     pipeline = DeliveryPipeline(P0, P1)
     cluster = FakeCluster({("orders", 0): (1, 5), ("orders", 1): (1, 5)})
     runtime = Runtime(rng=random.Random(1))
-    answers = FetchResponseHandler(cluster, pipeline.positions, pipeline.buffer, pipeline.config, runtime)
-    answers.follow_positions()
+    responses = FetchResponseHandler(cluster, pipeline.positions, pipeline.buffer, pipeline.config, runtime)
+    responses.follow_positions()
     wanted = {
         tp: PartitionFetch(tp, 0, 5, None, pipeline.positions.state(tp).position_version) for tp in (P0, P1)
     }
     session = FetchSession()
     session.next_request(wanted)
     pipeline.positions.assign([P1])
-    answers.follow_positions()
-    assert answers.handle(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
+    responses.follow_positions()
+    assert responses.handle(1, session, answer(data(P0, batch(0, 1)), data(P1, batch(0, 1))))
     assert pipeline.offsets() == [(1, 0), (1, 1)]
 
 
@@ -41,15 +41,15 @@ def test_a_response_with_data_that_is_already_buffered_is_dropped_and_logged(
     caplog.set_level(logging.DEBUG, "kclient.fetch")
     pipeline = DeliveryPipeline(P0)
     cluster = FakeCluster({("orders", 0): (1, 5)})
-    answers = FetchResponseHandler(
+    responses = FetchResponseHandler(
         cluster, pipeline.positions, pipeline.buffer, pipeline.config, Runtime(rng=random.Random(1))
     )
-    answers.follow_positions()
+    responses.follow_positions()
     wanted = {P0: PartitionFetch(P0, 0, 5, None, pipeline.positions.state(P0).position_version)}
     for node_id in (1, 2):
         session = FetchSession()
         session.next_request(wanted)
-        assert answers.handle(node_id, session, answer(data(P0, batch(0, 1))))
+        assert responses.handle(node_id, session, answer(data(P0, batch(0, 1))))
     assert pipeline.offsets() == [(0, 0), (0, 1)]
     told = [(one.levelno, one.getMessage()) for one in caplog.records if "Dropping" in one.getMessage()]
     assert told == [(logging.DEBUG, f"Dropping a fetch of {P0} at 0: 2 is next")]

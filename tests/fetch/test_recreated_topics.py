@@ -47,5 +47,7 @@ def test_a_topic_that_metadata_lacks_for_a_while_is_not_fetched_by_name_at_the_o
 
 
 def _was_told_of_no_topic(kafka: EmbeddedCluster) -> bool:
-    answers = [request.response for request in kafka.requests if request.api == "Metadata"]
-    return any(topic.error_code for answer in answers if answer is not None for topic in answer.topics)
+    responses = [request.response for request in kafka.requests if request.api == "Metadata"]
+    return any(
+        topic.error_code for response in responses if response is not None for topic in response.topics
+    )

@@ -199,9 +199,9 @@ def test_a_preferred_replica_is_asked_until_it_errs_and_then_the_leader_without_
             if node == 1 and len(cluster.of(FETCH)) == 1:
                 logs.fields[P0] = {"preferred_read_replica": 2}
                 logs.batches, kept = {}, logs.batches
-                answer = await logs(node, request)
+                response = await logs(node, request)
                 logs.batches = kept
-                return answer
+                return response
             return await logs(node, request)
 
         cluster.answer(FETCH, by_node)

@@ -34,8 +34,8 @@ def ask(session: FetchSession, *wanted: PartitionFetch, by_id: bool = True) -> F
     return session.next_request({one.tp: one for one in wanted}, by_id=by_id)
 
 
-def hear(session: FetchSession, answer: FetchResponse) -> bool:
-    return session.handle_response(answer, list(session.rows(answer)))
+def hear(session: FetchSession, response: FetchResponse) -> bool:
+    return session.handle_response(response, list(session.rows(response)))
 
 
 def established(*wanted: PartitionFetch) -> FetchSession:
@@ -97,7 +97,7 @@ def test_one_partition_without_a_topic_id_makes_the_whole_request_go_by_name(
 
 @pytest.mark.spec("B.10.14")
 @pytest.mark.parametrize(
-    ("answer", "next_one"),
+    ("response", "next_one"),
     [
         (told(session_id=0, error_code=70), (0, 0)),
         (told(session_id=0, error_code=71), (7, 0)),
@@ -119,13 +119,13 @@ def test_one_partition_without_a_topic_id_makes_the_whole_request_go_by_name(
     ],
 )
 def test_what_follows_a_response_to_an_incremental_request(
-    answer: FetchResponse | None, next_one: tuple[int, int]
+    response: FetchResponse | None, next_one: tuple[int, int]
 ) -> None:
     session = established(at(0), at(1))
     ask(session, at(0), at(1))
-    if answer is not None:
-        usable = next_one == (7, 2) or (not answer.error_code and next_one == (0, 0))
-        assert hear(session, answer) is usable
+    if response is not None:
+        usable = next_one == (7, 2) or (not response.error_code and next_one == (0, 0))
+        assert hear(session, response) is usable
     everything = [(0, 3), (1, 4)]
     sent = everything if next_one[1] == 0 else [(0, 3)]
     now = [at(0, 3), at(1, 4 if next_one[1] == 0 else 0)]
@@ -134,7 +134,7 @@ def test_what_follows_a_response_to_an_incremental_request(
 
 @pytest.mark.spec("B.10.14", "D-70")
 @pytest.mark.parametrize(
-    ("answer", "next_one"),
+    ("response", "next_one"),
     [
         (told(0, 1), (7, 1)),
         (told(1, 0), (7, 1)),
@@ -151,14 +151,14 @@ def test_what_follows_a_response_to_an_incremental_request(
     ],
 )
 def test_what_follows_a_response_to_a_full_request(
-    answer: FetchResponse | None, next_one: tuple[int, int]
+    response: FetchResponse | None, next_one: tuple[int, int]
 ) -> None:
     session = FetchSession()
     ask(session, at(0), at(1))
-    if answer is not None:
-        numbers = sorted(p.partition_index for t in answer.responses for p in t.partitions)
-        known = all(t.topic_id == ID for t in answer.responses)
-        assert hear(session, answer) is (numbers == [0, 1] and known)
+    if response is not None:
+        numbers = sorted(p.partition_index for t in response.responses for p in t.partitions)
+        known = all(t.topic_id == ID for t in response.responses)
+        assert hear(session, response) is (numbers == [0, 1] and known)
     step = ask(session, at(0), at(1))
     assert (step.session_id, step.epoch) == next_one
 
@@ -189,8 +189,8 @@ def test_a_response_finds_what_was_asked_last_though_the_wire_did_not_repeat_it(
     session = established(at(0), at(1))
     again = PartitionFetch(TopicPartition("orders", 0), 0, 5, ID, position_version=9)
     assert says(ask(session, again, at(1))) == (7, 1, [], [])
-    answer = told(0)
-    ((asked, _),) = session.rows(answer)
+    response = told(0)
+    ((asked, _),) = session.rows(response)
     assert asked is again
 
 

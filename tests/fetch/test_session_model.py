@@ -75,8 +75,8 @@ class Sessions(RuleBasedStateMachine):
     def some_time_of_peace(self, changes: list[tuple[str, TopicPartition, int]]) -> None:
         """Every request is answered; between two of them one thing changes."""
         for kind, tp, offset in changes:
-            if (answer := self._send()) is not None:
-                self._hear(answer)
+            if (response := self._send()) is not None:
+                self._hear(response)
             if kind == "leave out":
                 self.leave_out(tp)
             elif kind == "made anew":
@@ -86,11 +86,11 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(session=st.sampled_from(["goes on", "ends"]))
     def answered(self, session: str) -> None:
-        if (answer := self._send()) is not None:
+        if (response := self._send()) is not None:
             if session == "ends":
-                self.broker.sessions.end(answer.session_id)
-                answer.session_id = 0
-            self._hear(answer)
+                self.broker.sessions.end(response.session_id)
+                response.session_id = 0
+            self._hear(response)
 
     @rule()
     def request_lost(self) -> None:
@@ -103,20 +103,20 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 5))
     def answer_lacks_a_partition(self, index: int) -> None:
-        answer = self._send()
-        if answer is not None and answer.responses:
+        response = self._send()
+        if response is not None and response.responses:
             is_full = self._was_full
-            del answer.responses[index % len(answer.responses)]
-            assert self._hear(answer) is not is_full
+            del response.responses[index % len(response.responses)]
+            assert self._hear(response) is not is_full
 
     @rule(kind=st.sampled_from(["unknown", "twice"]))
     def answer_has_too_much(self, kind: str) -> None:
-        answer = self._send()
-        if answer is None or (kind == "twice" and not answer.responses):
+        response = self._send()
+        if response is None or (kind == "twice" and not response.responses):
             return
         extra = FetchableTopicResponse(topic="other", partitions=[PartitionData(partition_index=0)])
-        answer.responses.append(extra if kind == "unknown" else answer.responses[0])
-        assert not self._hear(answer)
+        response.responses.append(extra if kind == "unknown" else response.responses[0])
+        assert not self._hear(response)
 
     @rule(code=st.sampled_from([70, 71, 106, -1, 31]))
     def answer_is_an_error(self, code: int) -> None:
@@ -159,7 +159,7 @@ class Sessions(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.wanted.setdefault(PARTITIONS[0], PartitionFetch(PARTITIONS[0], 0, None, None, 1))
         for _ in range(2):
-            if (answer := self._send()) is not None and self._hear(answer):
+            if (response := self._send()) is not None and self._hear(response):
                 return
         raise AssertionError("client and broker do not agree")
 
@@ -182,14 +182,14 @@ class Sessions(RuleBasedStateMachine):
         step = self._next_step()
         assert step.by_id is by_id
         self._was_full = step.epoch == INITIAL_EPOCH
-        answer = self.broker.handle(build_request(step, 1000, CONFIG), 17 if by_id else 12)
-        if not answer.error_code:
+        response = self.broker.handle(build_request(step, 1000, CONFIG), 17 if by_id else 12)
+        if not response.error_code:
             assert self._fetched() == self._asked(list(self.wanted.values()), by_id)
             assert self._fetched() == self._asked(list(self.session.partitions.values()), by_id)
-        return answer
+        return response
 
-    def _hear(self, answer: FetchResponse) -> bool:
-        return self.session.handle_response(answer, list(self.session.rows(answer)))
+    def _hear(self, response: FetchResponse) -> bool:
+        return self.session.handle_response(response, list(self.session.rows(response)))
 
     def _fetched(self) -> dict[object, tuple[int, int]]:
         return {
@@ -219,8 +219,8 @@ def test_after_the_last_epoch_comes_1() -> None:
     for turn in range(5):
         step = session.next_request(wanted)
         epochs.append(step.epoch)
-        answer = broker.handle(build_request(step, 1000, CONFIG), 12)
-        assert session.handle_response(answer, list(session.rows(answer)))
+        response = broker.handle(build_request(step, 1000, CONFIG), 12)
+        assert session.handle_response(response, list(session.rows(response)))
         if turn == 1:
             (theirs,) = broker.sessions.open.values()
             session.epoch = theirs.epoch = MAX_EPOCH

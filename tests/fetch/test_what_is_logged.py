@@ -131,11 +131,11 @@ def test_a_topic_that_may_not_be_read_is_a_warning_and_not_one_for_every_respons
 
 @pytest.mark.spec("S2-53", "S2-34", "U-28")
 def test_an_error_that_says_nothing_is_a_warning_and_not_one_for_every_response(lines: Lines) -> None:
-    def edit(request: Any, answer: Any) -> Any:
-        for topic in answer.responses:
+    def edit(request: Any, response: Any) -> Any:
+        for topic in response.responses:
             for partition in topic.partitions:
                 partition.error_code, partition.records = -1, b""
-        return answer
+        return response
 
     async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         kafka.on("Fetch", edit, times=5)

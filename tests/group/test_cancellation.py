@@ -189,11 +189,11 @@ def _monotone(place: Place) -> bool:
         if one.response is None:
             continue
         for asked, told in zip(one.request.topics, one.response.topics, strict=True):
-            for stored, answer in zip(asked.partitions, told.partitions, strict=True):
+            for stored, response in zip(asked.partitions, told.partitions, strict=True):
                 key = (asked.topic_id, stored.partition_index)
-                if answer.error_code == 0 and stored.committed_offset < newest.get(key, 0):
+                if response.error_code == 0 and stored.committed_offset < newest.get(key, 0):
                     return False
-                if answer.error_code == 0:
+                if response.error_code == 0:
                     newest[key] = stored.committed_offset
     return True
 

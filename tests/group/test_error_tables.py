@@ -70,14 +70,14 @@ def test_find_coordinator() -> None:
 
 
 def each_code(
-    api: str, answer: Callable[[int], Any], good: Any, call: Callable[[Asking], Awaitable[Any]]
+    api: str, response: Callable[[int], Any], good: Any, call: Callable[[Asking], Awaitable[Any]]
 ) -> dict[int, tuple[object, int, bool]]:
     """Code → what was raised, how often it was asked, and whether the coordinator was sought again."""
     outcomes: dict[int, tuple[object, int, bool]] = {}
 
     async def one(peer: ScriptedBroker, asking: Asking, code: int) -> None:
         asked, sought, raised = len(peer.of(api)), lookups(peer), None
-        peer.script[:] = [On(api, answer(code)), On(api, good)]
+        peer.script[:] = [On(api, response(code)), On(api, good)]
         try:
             await call(asking)
         except KclientError as exc:

@@ -289,12 +289,12 @@ def test_a_lookup_that_is_refused_ends_the_heartbeats_until_the_next_poll_and_is
         await running.until(lambda: len(beats(peer)) > seen)
 
     peer = scripted(*join_then_sync(("flights", 1)), On("HeartbeatRequest", HeartbeatResponse(error_code=16)))
-    answers = [peer.default_responses["FindCoordinatorRequest"], lambda request: refused(30)]
+    responses = [peer.default_responses["FindCoordinatorRequest"], lambda request: refused(30)]
 
     def find(request: object) -> object:
-        return (answers.pop(0) if answers else peer.default_responses["found"])(request)
+        return (responses.pop(0) if responses else peer.default_responses["found"])(request)
 
-    peer.default_responses["found"] = answers[0]
+    peer.default_responses["found"] = responses[0]
     peer.default_responses["FindCoordinatorRequest"] = find
     play(peer, scene, **SOON)
 

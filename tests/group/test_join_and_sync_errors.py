@@ -117,10 +117,10 @@ def test_a_group_of_another_kind_or_with_an_unknown_assignor_is_reported(fields:
         assert all(value in str(error) for value in fields.values())
         assert running.user.assignments == []
 
-    answer = joined(1)
+    response = joined(1)
     for name, value in fields.items():
-        setattr(answer, name, value)
-    play(scripted(On("JoinGroupRequest", answer)), scene)
+        setattr(response, name, value)
+    play(scripted(On("JoinGroupRequest", response)), scene)
 
 
 @pytest.mark.spec("D-07", "B.13.4", "S4-20")
@@ -244,10 +244,10 @@ def test_a_sync_of_another_protocol_is_reported(fields: dict[str, str]) -> None:
         assert isinstance(error, BrokerError)
         assert error.code == 23
 
-    answer = synced(("flights", 1))
+    response = synced(("flights", 1))
     for name, value in fields.items():
-        setattr(answer, name, value)
-    play(scripted(On("JoinGroupRequest", joined(1)), On("SyncGroupRequest", answer)), scene)
+        setattr(response, name, value)
+    play(scripted(On("JoinGroupRequest", joined(1)), On("SyncGroupRequest", response)), scene)
 
 
 @pytest.mark.spec("S3-40")

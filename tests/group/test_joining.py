@@ -131,15 +131,15 @@ def test_the_leader_shares_out_the_topics_of_all_members() -> None:
 def test_the_leader_shares_out_with_the_assignor_that_the_group_has_chosen() -> None:
     """Range would give flights-0 and flights-1 to m-0."""
     members = (wants("m-0", "flights"), wants("m-1", "flights"))
-    answer = synced(("flights", 0), ("flights", 2))
-    answer.protocol_name = "roundrobin"
+    response = synced(("flights", 0), ("flights", 2))
+    response.protocol_name = "roundrobin"
     peer = play(
         scripted(
             On(
                 "JoinGroupRequest",
                 joined(3, "m-0", leader="m-0", members=members, protocol_name="roundrobin"),
             ),
-            On("SyncGroupRequest", answer),
+            On("SyncGroupRequest", response),
             topics={"flights": 4},
         ),
         lambda running: _leader_scene(running, 3),

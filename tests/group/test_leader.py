@@ -39,9 +39,9 @@ def leads(*members: JoinGroupResponseMember) -> On:
     return On("JoinGroupRequest", joined(3, "m-0", leader="m-0", members=members, protocol_name="planned"))
 
 
-def planned(answer: Any) -> Any:
-    answer.protocol_name = "planned"
-    return answer
+def planned(response: Any) -> Any:
+    response.protocol_name = "planned"
+    return response
 
 
 # --- topics that only the assignor knows

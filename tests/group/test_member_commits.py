@@ -211,9 +211,9 @@ def test_an_assignor_that_fails_is_reported_and_the_flow_continues(
             assert isinstance(error.__cause__, cause)
             running.membership.poll_started()
 
-    answer = joined(1, "m-0", leader="m-0", members=(wants("m-0", "flights"),), protocol_name="picky")
+    response = joined(1, "m-0", leader="m-0", members=(wants("m-0", "flights"),), protocol_name="picky")
     peer = scripted()
-    peer.default_responses["JoinGroupRequest"] = answer
+    peer.default_responses["JoinGroupRequest"] = response
     play(peer, scene, partition_assignment_strategy=(assignor,))
 
 

@@ -60,8 +60,8 @@ def test_a_stale_epoch_fails_a_commit_which_is_not_tried_again() -> None:
             assert (failed.value.reason, failed.value.retriable) == ("stale_epoch", False)
             assert failed.value.uncommitted == {F0: OffsetAndMetadata(5)}
 
-    answers = [On("OffsetCommitRequest", stored({F0: STALE})) for _ in range(2)]
-    peer = as_member(scripted(*answers), Member(), scene)
+    responses = [On("OffsetCommitRequest", stored({F0: STALE})) for _ in range(2)]
+    peer = as_member(scripted(*responses), Member(), scene)
     assert sent(peer) == [(3, "m-1", 5)] * 2
 
 
@@ -118,8 +118,8 @@ def test_another_try_goes_under_the_newest_epoch_if_the_partition_is_still_ours(
                 await committing
             assert failed.value.reason == "rebalancing"
 
-    answers = [stored({F0: LOADING}), stored({F0: 0})][: 1 + keeps]
-    peer = scripted(*(On("OffsetCommitRequest", answer) for answer in answers))
+    responses = [stored({F0: LOADING}), stored({F0: 0})][: 1 + keeps]
+    peer = scripted(*(On("OffsetCommitRequest", response) for response in responses))
     as_member(peer, member, scene, retry_backoff_ms=100)
     assert sent(peer) == [(3, "m-1", 5), (4, "m-1", 5)][: 1 + keeps]
 

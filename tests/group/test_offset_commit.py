@@ -79,9 +79,9 @@ def test_each_partition_has_a_code_of_its_own_in_every_version(version: int) -> 
         offsets = {F0: OffsetAndMetadata(5), F1: OffsetAndMetadata(6), P0: OffsetAndMetadata(7)}
         await asking.commits.commit(offsets, retry=True)
 
-    answers = [stored({F0: 0, F1: 14, P0: 0}), stored({F1: 0})]
+    responses = [stored({F0: 0, F1: 14, P0: 0}), stored({F1: 0})]
     peer = scripted(
-        *(On("OffsetCommitRequest", answer) for answer in answers),
+        *(On("OffsetCommitRequest", response) for response in responses),
         topics={"flights": 2, "planes": 1},
         versions={"OffsetCommitRequest": (version, version)},
     )
@@ -398,8 +398,8 @@ def test_a_commit_in_turn_is_sent_after_its_turn_and_before_anything_else_can_be
         await asking.commits.commit({F0: OffsetAndMetadata(6)}, retry=False, before_send=turn_of_second)
         await first
 
-    answers = [On("OffsetCommitRequest", stored({F0: 0})) for _ in range(2)]
-    peer = play(scripted(*answers), scene)
+    responses = [On("OffsetCommitRequest", stored({F0: 0})) for _ in range(2)]
+    peer = play(scripted(*responses), scene)
     assert order == ["second asks", "first", "second"]
     sent = [one.topics[0].partitions[0].committed_offset for one in peer.of("OffsetCommitRequest")]
     assert sent == [5, 6]

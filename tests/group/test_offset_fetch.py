@@ -158,7 +158,7 @@ def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
 
 @pytest.mark.spec("S0-63", "B.15.7", "U-28")
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("response", "told"),
     [
         (read({F0: (-1, 88), F1: (2, 0)}), "UNSTABLE_OFFSET_COMMIT (88) for flights-0"),
         (read({F1: (2, 0)}), "nothing for flights-0"),
@@ -166,7 +166,7 @@ def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
     ],
 )
 def test_the_log_says_why_offsets_are_asked_for_again(
-    answer: OffsetFetchResponse, told: str, caplog: pytest.LogCaptureFixture
+    response: OffsetFetchResponse, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(asking: Asking) -> None:
         await asking.committed.fetch([F0, F1])
@@ -174,7 +174,7 @@ def test_the_log_says_why_offsets_are_asked_for_again(
     with caplog.at_level(logging.DEBUG, "kclient.commit"):
         play(
             scripted(
-                On("OffsetFetchRequest", answer),
+                On("OffsetFetchRequest", response),
                 On("OffsetFetchRequest", read({F0: (1, 0), F1: (2, 0)})),
             ),
             scene,
@@ -194,8 +194,8 @@ def test_unauthorized_topics_are_all_named_and_come_before_unstable_ones() -> No
             await asking.committed.fetch([F0, P0, F1])
         assert caught.value.topics == ("flights", "planes")
 
-    answer = read({F0: (-1, 29), P0: (-1, 29), F1: (-1, 88)})
-    play(scripted(On("OffsetFetchRequest", answer), topics={"flights": 2, "planes": 1}), scene)
+    response = read({F0: (-1, 29), P0: (-1, 29), F1: (-1, 88)})
+    play(scripted(On("OffsetFetchRequest", response), topics={"flights": 2, "planes": 1}), scene)
 
 
 @pytest.mark.spec("S0-27", "B.15.7")

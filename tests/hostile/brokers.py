@@ -57,9 +57,9 @@ async def brokers_without_end(count: int, possible: bool) -> dict[str, Any]:
         except KclientError as exc:
             ended = f"{type(exc).__name__}: {exc.text}"
         await cluster.close(1)
-        answers = peer.asked.count("MetadataRequest")
+        responses = peer.asked.count("MetadataRequest")
         told = warnings.about("metadata names")
-        return {"ended": ended, "answers": answers, "warnings": told, "bytes": len(body[12])}
+        return {"ended": ended, "answers": responses, "warnings": told, "bytes": len(body[12])}
 
 
 async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:

@@ -35,16 +35,16 @@ async def assigned_without_end(protocol: str, count: int, refused: bool) -> dict
     async with EmbeddedCluster(topics={"orders": 2}) as cluster:
         blob = numbers_blob("orders", count) if protocol == "classic" else b""
 
-        def classic(request: Any, answer: Any) -> Any:
-            answer.assignment = blob
-            return answer
+        def classic(request: Any, response: Any) -> Any:
+            response.assignment = blob
+            return response
 
-        def newer(request: Any, answer: Any) -> Any:
-            if answer.assignment is not None and answer.assignment.topic_partitions:
-                [row] = answer.assignment.topic_partitions
+        def newer(request: Any, response: Any) -> Any:
+            if response.assignment is not None and response.assignment.topic_partitions:
+                [row] = response.assignment.topic_partitions
                 numbers = list(range(count))
-                answer.assignment = Assignment([TopicPartitions(topic_id=row.topic_id, partitions=numbers)])
-            return answer
+                response.assignment = Assignment([TopicPartitions(topic_id=row.topic_id, partitions=numbers)])
+            return response
 
         cluster.on("SyncGroup", classic)
         cluster.on("ConsumerGroupHeartbeat", newer)
@@ -75,11 +75,11 @@ async def heartbeats_per_second(interval_ms: int) -> float:
     async with EmbeddedCluster(topics={"orders": 2}) as cluster:
         beats = 0
 
-        def hurry(request: Any, answer: Any) -> Any:
+        def hurry(request: Any, response: Any) -> Any:
             nonlocal beats
             beats += 1
-            answer.heartbeat_interval_ms = interval_ms
-            return answer
+            response.heartbeat_interval_ms = interval_ms
+            return response
 
         cluster.on("ConsumerGroupHeartbeat", hurry)
         settings: dict[str, Any] = {"group_id": "g", "group_protocol": "consumer"}
@@ -97,11 +97,11 @@ async def pattern_against_a_long_name(length: int) -> dict[str, Any]:
     """Subscribe to a pattern that takes cubic time, while a response names a topic of so many characters."""
     async with EmbeddedCluster(topics={"eu-west-a-events": 1}) as cluster:
 
-        def add(request: Any, answer: Any) -> Any:
-            answer.topics.append(
-                MetadataResponseTopic(name="-" * length, partitions=answer.topics[0].partitions)
+        def add(request: Any, response: Any) -> Any:
+            response.topics.append(
+                MetadataResponseTopic(name="-" * length, partitions=response.topics[0].partitions)
             )
-            return answer
+            return response
 
         cluster.on("Metadata", add, only_if=lambda request: request.topics is None)
         keys: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap_servers, "group_id": "g"}

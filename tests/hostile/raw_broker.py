@@ -25,8 +25,8 @@ class RawPeer:
     of it, and no more.
     """
 
-    def __init__(self, answers: dict[str, Answer], announced: int = 0, sent: int = 0) -> None:
-        self.answers: dict[str, Answer] = {"ApiVersionsRequest": lambda *asked: api_versions({}), **answers}
+    def __init__(self, responses: dict[str, Answer], announced: int = 0, sent: int = 0) -> None:
+        self.answers: dict[str, Answer] = {"ApiVersionsRequest": lambda *asked: api_versions({}), **responses}
         self.announced, self.sent = announced, sent
         self.port = 0
         self.asked: list[str] = []

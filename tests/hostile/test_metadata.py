@@ -77,10 +77,10 @@ def test_looking_for_the_damage_in_a_long_response_is_bounded() -> None:
     assert time.process_time() - began < 1.5
 
 
-def names(answer: MetadataResponse, topics: list[str] | None) -> list[str]:
+def names(response: MetadataResponse, topics: list[str] | None) -> list[str]:
     async def main() -> list[str]:
-        async with ScriptedBroker(On("MetadataRequest", answer), On("MetadataRequest", answer)) as peer:
-            answer.brokers = [MetadataResponseBroker(node_id=0, host=peer.host, port=peer.port)]
+        async with ScriptedBroker(On("MetadataRequest", response), On("MetadataRequest", response)) as peer:
+            response.brokers = [MetadataResponseBroker(node_id=0, host=peer.host, port=peer.port)]
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
             await cluster.start()
             found = await cluster.describe_topics(topics, allow_auto_create=False, timeout=5)
@@ -107,9 +107,9 @@ def test_names_that_no_topic_can_have_are_refused(caplog: pytest.LogCaptureFixtu
 def test_a_refused_topic_that_was_not_asked_for_is_no_error_of_the_user() -> None:
     async def main() -> None:
         strangers = [MetadataResponseTopic(name=name, error_code=29) for name in ("secret", "orders")]
-        answer = MetadataResponse(topics=strangers)
-        async with ScriptedBroker(On("MetadataRequest", answer)) as peer:
-            answer.brokers = [MetadataResponseBroker(node_id=0, host=peer.host, port=peer.port)]
+        response = MetadataResponse(topics=strangers)
+        async with ScriptedBroker(On("MetadataRequest", response)) as peer:
+            response.brokers = [MetadataResponseBroker(node_id=0, host=peer.host, port=peer.port)]
             cluster = Cluster(Config(bootstrap_servers=(peer.address,)), Runtime())
             cluster.set_topics(["orders"])
             await cluster.start()

@@ -80,9 +80,9 @@ def spoil(message: Any, path: Path) -> None:
 
 
 def spoiling(path: Path) -> Any:
-    def edit(request: Any, answer: Any) -> Any:
-        spoil(answer, path)
-        return answer
+    def edit(request: Any, response: Any) -> Any:
+        spoil(response, path)
+        return response
 
     return edit
 

@@ -30,8 +30,8 @@ def answers(draw: st.DrawFn) -> tuple[int, Message]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 @given(answers())
-def test_the_walk_ends_where_the_message_ends(answer: tuple[int, Message]) -> None:
-    version, message = answer
+def test_the_walk_ends_where_the_message_ends(response: tuple[int, Message]) -> None:
+    version, message = response
     data = b"".join(write_message(message, version))
     kind = message_class(message.NAME)
     assert walk(compiled(kind, version, kind.is_flexible(version)), data, 0, 1_000) == len(data)

@@ -42,22 +42,22 @@ def committed(kafka: KafkaCluster, group: str) -> dict[TopicPartition, int]:
     """The committed offsets of a group, as another client sees them."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
     (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-    answer = future.result(timeout=SECONDS).topic_partitions
-    return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in answer if tp.offset >= 0}
+    response = future.result(timeout=SECONDS).topic_partitions
+    return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in response if tp.offset >= 0}
 
 
 def members(kafka: KafkaCluster, group: str) -> tuple[str, dict[str, set[TopicPartition]]]:
     """The state of a group, and the partitions of each member by client id."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
     (future,) = admin.describe_consumer_groups([group]).values()
-    answer = future.result(timeout=SECONDS)
+    response = future.result(timeout=SECONDS)
     parts = {
         member.client_id: {
             TopicPartition(tp.topic, tp.partition) for tp in member.assignment.topic_partitions
         }
-        for member in answer.members
+        for member in response.members
     }
-    return answer.state.name, parts
+    return response.state.name, parts
 
 
 def assignor(kafka: KafkaCluster, group: str) -> str:

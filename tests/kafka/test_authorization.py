@@ -23,12 +23,12 @@ def settings(kafka: KafkaCluster, **more: Any) -> dict[str, Any]:
     return {**keys, "fetch_max_wait_ms": 100, **more}
 
 
-def codes(answer: Any) -> list[int]:
+def codes(response: Any) -> list[int]:
     """The codes of the partitions of a response to OffsetFetch or ListOffsets."""
     topics = (
-        [row for group in answer.groups for row in group.topics]
-        if hasattr(answer, "groups")
-        else answer.topics
+        [row for group in response.groups for row in group.topics]
+        if hasattr(response, "groups")
+        else response.topics
     )
     return [row.error_code for topic in topics for row in topic.partitions]
 
@@ -143,9 +143,9 @@ def test_a_denial_of_a_partition_that_was_given_up_is_not_reported(
         with denied(kafka1, AclOperation.READ, one.topic):
             tap.forget()
             for _ in range(100):  # the response with the error is there, and no poll has looked at it
-                answers = [one.response for one in tap.answered("Fetch")]
+                responses = [one.response for one in tap.answered("Fetch")]
                 if 29 in [
-                    row.error_code for a in answers for topic in a.responses for row in topic.partitions
+                    row.error_code for a in responses for topic in a.responses for row in topic.partitions
                 ]:
                     break
                 consumer.partitions_for(open_one.topic)

@@ -105,5 +105,5 @@ def test_brokers_that_are_gone_and_brokers_that_lead_no_more(kafka3: KafkaCluste
         refused = [one for one in tap.answered("ListOffsets") if codes(one) & stale]
         assert {number for one in refused for number in asked(one)} >= moved
         assert consumer.committed(parts) == commits
-        answers = [one.response.groups[0].error_code for one in tap.answered("OffsetFetch")]
-        assert (answers[0], answers[-1]) == (NOT_COORDINATOR, 0)
+        responses = [one.response.groups[0].error_code for one in tap.answered("OffsetFetch")]
+        assert (responses[0], responses[-1]) == (NOT_COORDINATOR, 0)

@@ -53,8 +53,14 @@ def test_a_member_that_may_not_read_the_group_does_not_come_in(kafka1: KafkaClus
     ):
         with pytest.raises(GroupAuthorizationError, match=fresh_name):
             consumer.poll(SECONDS)
-        answer = tap.answered("JoinGroup")[0].response
-        told = (answer.error_code, answer.generation_id, answer.member_id, answer.leader, answer.members)
+        response = tap.answered("JoinGroup")[0].response
+        told = (
+            response.error_code,
+            response.generation_id,
+            response.member_id,
+            response.leader,
+            response.members,
+        )
         assert told == (GROUP_AUTHORIZATION_FAILED, -1, "", "", [])
         assert fresh_name not in groups_of(kafka1)
 

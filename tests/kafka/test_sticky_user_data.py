@@ -69,8 +69,8 @@ class Group:
 
 def what_java_told(tap: Tap) -> Subscription:
     """Java's subscription as the leader of three members was told it."""
-    answers = [one.response for one in tap.answered("JoinGroup")]
-    members = next(answer.members for answer in answers if len(answer.members) == 3)
+    responses = [one.response for one in tap.answered("JoinGroup")]
+    members = next(response.members for response in responses if len(response.members) == 3)
     (metadata,) = [member.metadata for member in members if member.member_id.startswith("java")]
     return decode_subscription(metadata)
 

@@ -78,12 +78,12 @@ def test_a_response_gives_one_sample_when_its_last_partition_is_drained() -> Non
 @pytest.mark.spec("S2-51")
 def test_partitions_that_failed_count_nothing_in_the_sample() -> None:
     async def scenario(cluster: EmbeddedCluster, make: Callable[..., AsyncConsumer]) -> None:
-        def refuse(request: Any, answer: Any) -> Any:
-            for topic in answer.responses:
+        def refuse(request: Any, response: Any) -> Any:
+            for topic in response.responses:
                 for partition in topic.partitions:
                     if partition.partition_index == 1:
                         partition.error_code, partition.records = 78, None
-            return answer
+            return response
 
         cluster.produce("t", [b"v"] * 4, partition=0)
         cluster.produce("t", [b"v"] * 6, partition=1)

@@ -47,9 +47,9 @@ async def twins(
 
 
 async def beat(cluster: Cluster) -> int:
-    answer = await cluster.request(0, HeartbeatRequest(), purpose="coordinator")
-    assert isinstance(answer, HeartbeatResponse)
-    return answer.error_code
+    response = await cluster.request(0, HeartbeatRequest(), purpose="coordinator")
+    assert isinstance(response, HeartbeatResponse)
+    return response.error_code
 
 
 USED_UP = """

@@ -67,8 +67,8 @@ def test_a_request_goes_to_its_node_in_the_newest_common_version() -> None:
             async with started(one.address) as cluster:
                 assert cluster.usable_version(3, HeartbeatRequest) is None
                 assert await cluster.request_versioned(1, HeartbeatRequest()) == (4, OK)
-                version, answer = await cluster.request_versioned(2, HeartbeatRequest())
-                assert (version, answer.error_code) == (3, 27)
+                version, response = await cluster.request_versioned(2, HeartbeatRequest())
+                assert (version, response.error_code) == (3, 27)
                 assert cluster.usable_version(2, HeartbeatRequest) == 3
                 assert cluster.usable_version(2, HeartbeatRequest, max_version=2) == 2
 

@@ -61,8 +61,8 @@ def echo(request: HeartbeatRequest) -> HeartbeatResponse:
 @pytest.mark.spec("B.4.2", "I-16")
 def test_pipelined_requests_get_their_own_responses() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
-        answers = await asyncio.gather(*(beat(connection, str(n)) for n in range(30)))
-        assert [answer.error_code for answer in answers] == list(range(30))
+        responses = await asyncio.gather(*(beat(connection, str(n)) for n in range(30)))
+        assert [response.error_code for response in responses] == list(range(30))
         assert [seen.message.member_id for seen in peer.requests] == [str(n) for n in range(30)]
         assert len(peer.connections) == 1
 
@@ -87,8 +87,8 @@ def test_the_response_to_a_cancelled_request_is_not_taken_for_the_next_one() -> 
         cancelled = asyncio.ensure_future(beat(connection, "1"))
         await asyncio.sleep(0.02)
         cancelled.cancel()
-        answer = await beat(connection, "2")
-        assert answer.error_code == 2
+        response = await beat(connection, "2")
+        assert response.error_code == 2
         assert cancelled.cancelled()
         assert connection.in_flight == 0
         assert connection.ready
@@ -187,8 +187,8 @@ def test_a_frame_above_the_maximum_is_reported_by_its_size() -> None:
 @pytest.mark.spec("H-06")
 def test_bytes_after_a_response_are_tolerated_and_counted() -> None:
     async def body(peer: ScriptedBroker, connection: Connection) -> None:
-        answer = await beat(connection, version=3)
-        assert answer.error_code == 27
+        response = await beat(connection, version=3)
+        assert response.error_code == 27
         assert connection.trailing_bytes == 3
 
     second = FIRST_CORRELATION_ID + 1
@@ -236,8 +236,8 @@ def test_an_api_that_never_mutes_the_client_does_not_throttle() -> None:
         await connection.request(OffsetForLeaderEpochRequest(), 4, deadline)
         assert not connection.throttled
 
-    answer = OffsetForLeaderEpochResponse(throttle_time_ms=60_000)
-    run(On("OffsetForLeaderEpochRequest", answer), body=body)
+    response = OffsetForLeaderEpochResponse(throttle_time_ms=60_000)
+    run(On("OffsetForLeaderEpochRequest", response), body=body)
 
 
 @pytest.mark.spec("H-25", "B.4.6")

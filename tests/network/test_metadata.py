@@ -40,9 +40,9 @@ def answer(
     return MetadataResponse(**{"brokers": [broker(1), broker(2)], "topics": [topic], **more})
 
 
-def cache_after(*answers: MetadataResponse, version: int = 12) -> MetadataCache:
+def cache_after(*responses: MetadataResponse, version: int = 12) -> MetadataCache:
     cache = MetadataCache()
-    for one in answers:
+    for one in responses:
         cache.apply(one, version)
     return cache
 

@@ -44,8 +44,8 @@ def test_kafka_4_is_found_understood_and_asked_in_its_newest_versions(kafka1: Ka
             assert leader.epoch == 0
             assert cluster.metadata.topic_id(TOPIC) is not None
             assert cluster.usable_version(leader.node_id, FetchRequest) == 18
-            version, answer = await cluster.request_versioned(leader.node_id, latest(TOPIC))
-            assert (version, answer.topics[0].partitions[0].offset) == (11, 0)  # type: ignore[attr-defined]
+            version, response = await cluster.request_versioned(leader.node_id, latest(TOPIC))
+            assert (version, response.topics[0].partitions[0].offset) == (11, 0)  # type: ignore[attr-defined]
 
     asyncio.run(main())
 

@@ -327,10 +327,10 @@ def test_every_address_of_a_name_is_tried() -> None:
 def test_metadata_without_brokers_is_asked_again() -> None:
     async def main() -> None:
         async with ScriptedBroker(topics={}) as peer:
-            answers = iter([[], [], [peer]])
+            responses = iter([[], [], [peer]])
 
             def metadata(request: object) -> object:
-                peer.brokers = next(answers)
+                peer.brokers = next(responses)
                 return standing(request)
 
             standing = peer.default_responses["MetadataRequest"]

@@ -144,10 +144,10 @@ def test_news_of_a_leader_begins_the_backoff_again() -> None:
             await until(
                 lambda: cluster.metadata.version == 2
             )  # responses, not requests: the fifth brings no news
-            for answers in (3, 4, 5, 6, 7):
-                peer.leader_epoch = answers // 6  # the sixth brings news
+            for responses in (3, 4, 5, 6, 7):
+                peer.leader_epoch = responses // 6  # the sixth brings news
                 cluster.request_update("again", reset_backoff=False)
-                await until(lambda: cluster.metadata.version == answers)  # noqa: B023
+                await until(lambda: cluster.metadata.version == responses)  # noqa: B023
             *_, longest, after_news = pauses(peer)
             assert after_news < longest
 
@@ -299,8 +299,8 @@ def test_describing_topics_asks_once_and_leaves_the_wanted_topics_alone() -> Non
         async with ScriptedBroker(topics={"a": 1, "b": 2}) as peer, started(peer.address) as cluster:
             cluster.set_topics(["a"])
             await until(lambda: cluster.metadata.partition_count("a") == 1)
-            answer = await cluster.describe_topics(["b"], allow_auto_create=False, timeout=1)
-            assert [topic.name for topic in answer.topics] == ["b"]
+            response = await cluster.describe_topics(["b"], allow_auto_create=False, timeout=1)
+            assert [topic.name for topic in response.topics] == ["b"]
             assert cluster.metadata.partition_count("b") == 2
             assert not peer.of("MetadataRequest")[-1].allow_auto_topic_creation
             assert cluster.metadata.leader(TopicPartition("a", 0)).node_id == 0
@@ -312,8 +312,8 @@ def test_describing_topics_tries_again_and_ends_with_its_timeout() -> None:
     async def main() -> None:
         async with ScriptedBroker(topics={"b": 2}) as peer, started(peer.address) as cluster:
             peer.script.append(On("MetadataRequest", close=True))
-            answer: Any = await cluster.describe_topics(["b"], allow_auto_create=True, timeout=2)
-            assert len(answer.topics[0].partitions) == 2
+            response: Any = await cluster.describe_topics(["b"], allow_auto_create=True, timeout=2)
+            assert len(response.topics[0].partitions) == 2
             peer.default_responses["MetadataRequest"] = None  # from now on no response
             with pytest.raises(DeadlineError, match="describing topics"):
                 await cluster.describe_topics(["b"], allow_auto_create=True, timeout=0.2)

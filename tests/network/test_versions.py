@@ -125,7 +125,7 @@ def test_a_refusal_that_lists_the_refused_version_leads_to_version_0_once() -> N
 
 @pytest.mark.spec("H-08")
 @pytest.mark.parametrize(
-    ("answer", "problem"),
+    ("response", "problem"),
     [
         (offer((18, 3, 1)), "versions 3 to 1"),
         (offer((18, -1, 4)), "versions -1 to 4"),
@@ -134,9 +134,9 @@ def test_a_refusal_that_lists_the_refused_version_leads_to_version_0_once() -> N
         (ApiVersionsResponse(error_code=42), "INVALID_REQUEST"),
     ],
 )
-def test_a_response_that_contradicts_itself_is_refused(answer: ApiVersionsResponse, problem: str) -> None:
+def test_a_response_that_contradicts_itself_is_refused(response: ApiVersionsResponse, problem: str) -> None:
     with pytest.raises(VersionError, match=problem) as caught:
-        negotiate(On("ApiVersionsRequest", answer))
+        negotiate(On("ApiVersionsRequest", response))
     assert (caught.value.stage, caught.value.api) == ("versions", "ApiVersions")
     assert not caught.value.retriable
 

@@ -76,12 +76,12 @@ class FakeCluster:
         self.asked.append(asked)
         self._check_version(message, asked.min_version)
         await asyncio.sleep(0)
-        answer = self.handlers[message.NAME](node_id, message)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        if isinstance(answer, BaseException):
-            raise answer
-        return self.versions.get(message.NAME, message.VERSIONS[1]), answer
+        response = self.handlers[message.NAME](node_id, message)
+        if inspect.isawaitable(response):
+            response = await response
+        if isinstance(response, BaseException):
+            raise response
+        return self.versions.get(message.NAME, message.VERSIONS[1]), response
 
     async def request(self, node_id: int, message: Any, **options: Any) -> Any:
         return (await self.request_versioned(node_id, message, **options))[1]
@@ -103,9 +103,9 @@ class FakeCluster:
             self.impatient_updates.append(reason)
 
     async def describe_topics(self, topics: Any, **_: Any) -> MetadataResponse:
-        answer: MetadataResponse = self.handlers["MetadataRequest"](0, topics)
-        self.metadata.apply(answer, 12, whole=False)
-        return answer
+        response: MetadataResponse = self.handlers["MetadataRequest"](0, topics)
+        self.metadata.apply(response, 12, whole=False)
+        return response
 
     def _check_version(self, message: Any, min_version: int) -> None:
         newest = self.versions.get(message.NAME)

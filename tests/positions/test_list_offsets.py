@@ -149,8 +149,8 @@ def test_what_is_not_found_is_none() -> None:
 @pytest.mark.spec("B.8", "D-42")
 def test_a_stale_leader_is_asked_again_with_the_new_epoch() -> None:
     cluster = FakeCluster({("orders", 0): (1, 5)})
-    answers = [answer((P0, 74, -1)), answer((P0, 0, 9), epoch=6)]
-    cluster.answer("ListOffsetsRequest", lambda node, request: answers.pop(0))
+    responses = [answer((P0, 74, -1)), answer((P0, 0, 9), epoch=6)]
+    cluster.answer("ListOffsetsRequest", lambda node, request: responses.pop(0))
 
     def new_metadata(node: int, topics: list[str]) -> MetadataResponse:
         fresh = FakeCluster({("orders", 0): (2, 6)})
@@ -167,8 +167,8 @@ def test_a_stale_leader_is_asked_again_with_the_new_epoch() -> None:
 @pytest.mark.spec("B.8")
 def test_a_lost_connection_is_tried_again_and_a_fatal_error_raised() -> None:
     cluster = FakeCluster({("orders", 0): (1, 5)})
-    answers: list[Any] = [PortClosedError("gone"), answer((P0, 0, 3))]
-    cluster.answer("ListOffsetsRequest", lambda node, request: answers.pop(0))
+    responses: list[Any] = [PortClosedError("gone"), answer((P0, 0, 3))]
+    cluster.answer("ListOffsetsRequest", lambda node, request: responses.pop(0))
     cluster.answer(
         "MetadataRequest",
         lambda node, topics: MetadataResponse(brokers=[MetadataResponseBroker(node_id=1, host="b1", port=1)]),

@@ -60,12 +60,12 @@ def wanted(cluster: EmbeddedCluster, api: str) -> list[list[int]]:
 def refuse(*codes: int) -> Callable[[Any, Any], Any]:
     """Responses of ListOffsets say these codes of partitions 0, 1, …, and what they said of the others."""
 
-    def edit(request: Any, answer: Any) -> Any:
-        for topic in answer.topics:
+    def edit(request: Any, response: Any) -> Any:
+        for topic in response.topics:
             for partition in topic.partitions:
                 if partition.partition_index < len(codes) and (code := codes[partition.partition_index]):
                     partition.error_code, partition.offset = code, -1
-        return answer
+        return response
 
     return edit
 
@@ -456,8 +456,8 @@ def test_a_commit_that_is_not_stable_yet_is_waited_for_and_nothing_is_raised() -
     with_cluster(scenario)
 
 
-def unstable(request: Any, answer: Any) -> Any:
-    for topic in answer.groups[0].topics:
+def unstable(request: Any, response: Any) -> Any:
+    for topic in response.groups[0].topics:
         for partition in topic.partitions:
             partition.error_code, partition.committed_offset = 88, -1
-    return answer
+    return response

@@ -170,8 +170,8 @@ def test_all_refused_partitions_of_a_response_are_requested_again_together_after
 def test_a_lost_connection_is_retried_with_fresh_metadata_and_not_reported() -> None:
     async def scenario() -> None:
         cluster = led_by_1()
-        answers: list[Any] = [PortClosedError("gone"), answer((P0, 0, 4))]
-        cluster.answer(LIST, lambda node, request: answers.pop(0))
+        responses: list[Any] = [PortClosedError("gone"), answer((P0, 0, 4))]
+        cluster.answer(LIST, lambda node, request: responses.pop(0))
         async with updater(cluster, P0) as (positions, one):
             assert cluster.updates
             assert len(cluster.of(LIST)) == 1

@@ -44,10 +44,10 @@ async def restart(join: Joining, members: list[GroupMember], name: str, strategy
 
 def chosen(place: Place) -> str:
     """The protocol of the newest generation."""
-    answers = [
+    responses = [
         one.response for one in place.asked("JoinGroup") if one.response and one.response.error_code == 0
     ]
-    return str(answers[-1].protocol_name)
+    return str(responses[-1].protocol_name)
 
 
 def told_the_group(member: GroupMember) -> Subscription:

@@ -101,10 +101,10 @@ async def play(place: Place, join: Joining, blow: Blow, a: GroupMember) -> Group
 
 async def commit_or_stay(blow: Blow, b: GroupMember) -> None:
     """What b does while the blow falls, if it is in the group."""
-    answers: list[tuple[str, KclientError | None]] = []
+    responses: list[tuple[str, KclientError | None]] = []
 
     def answered(name: str) -> Callable[[Any, KclientError | None], None]:
-        return lambda offsets, error: answers.append((name, error))
+        return lambda offsets, error: responses.append((name, error))
 
     committing = None
     if blow.phase == "commits":
@@ -116,9 +116,9 @@ async def commit_or_stay(blow: Blow, b: GroupMember) -> None:
     if committing is not None:
         await committing
     if blow.phase == "commits beside":
-        await until(lambda: len(answers) == 3)
-        assert [name for name, _ in answers] == ["first", "second", "third"]
-        for _, error in answers:
+        await until(lambda: len(responses) == 3)
+        assert [name for name, _ in responses] == ["first", "second", "third"]
+        for _, error in responses:
             assert error is None or (isinstance(error, CommitFailedError) and error.reason == "retriable")
 
 

@@ -183,11 +183,11 @@ def test_an_unknown_epoch_is_a_lost_position(keys: dict[str, Any]) -> None:
     storied(scenario, **keys)
 
 
-def forget(request: Any, answer: Any) -> Any:
-    for topic in answer.topics:
+def forget(request: Any, response: Any) -> Any:
+    for topic in response.topics:
         for partition in topic.partitions:
             partition.leader_epoch = partition.end_offset = -1
-    return answer
+    return response
 
 
 @pytest.mark.parametrize("release", ["4.3", "3.5"], ids=["hint", "metadata"])
@@ -223,11 +223,11 @@ def test_a_broker_that_lags_is_asked_again() -> None:
     storied(scenario, metadata_max_age_ms=60_000)
 
 
-def know_no_such_epoch(request: Any, answer: Any) -> Any:
-    for topic in answer.responses:
+def know_no_such_epoch(request: Any, response: Any) -> Any:
+    for topic in response.responses:
         for partition in topic.partitions:
             partition.error_code, partition.records, partition.high_watermark = UNKNOWN_LEADER_EPOCH, None, -1
-    return answer
+    return response
 
 
 @pytest.mark.parametrize(("release", "checked"), [("2.2", False), ("2.3", False), ("2.4", True)])

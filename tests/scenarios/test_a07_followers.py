@@ -129,11 +129,11 @@ def refusing(code: str) -> Callable[[Any, Any], Any]:
     """Responses say this of every partition."""
     from kclient.embedded.control.faults import error_code
 
-    def edit(request: Any, answer: Any) -> Any:
-        for topic in answer.responses:
+    def edit(request: Any, response: Any) -> Any:
+        for topic in response.responses:
             for row in topic.partitions:
                 row.error_code, row.records, row.preferred_read_replica = error_code(code), b"", -1
-        return answer
+        return response
 
     return edit
 
@@ -186,11 +186,11 @@ def test_a07_followers_are_left_when_the_leader_changes() -> None:
 
 
 def test_a07_followers_that_metadata_does_not_know_cost_no_storm_of_requests() -> None:
-    def of_nowhere(request: Any, answer: Any) -> Any:
-        for topic in answer.responses:
+    def of_nowhere(request: Any, response: Any) -> Any:
+        for topic in response.responses:
             for row in topic.partitions:
                 row.preferred_read_replica = 9
-        return answer
+        return response
 
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         rule = cluster.on("Fetch", of_nowhere, broker=LEADER)

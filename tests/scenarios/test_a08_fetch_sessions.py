@@ -153,12 +153,12 @@ def test_a08_fetch_sessions_end_with_the_request_whose_connection_broke() -> Non
 @pytest.mark.spec("B.10.6")
 @pytest.mark.parametrize("fault", ["missing", "not asked for"])
 def test_a08_fetch_sessions_discard_a_response_that_does_not_fit(fault: str) -> None:
-    def edit(request: Any, answer: Any) -> Any:
+    def edit(request: Any, response: Any) -> Any:
         if fault == "missing":
-            del answer.responses[0].partitions[0]
+            del response.responses[0].partitions[0]
         else:
-            answer.responses[0].partitions[0].partition_index = 99
-        return answer
+            response.responses[0].partitions[0].partition_index = 99
+        return response
 
     async def run() -> None:
         async with EmbeddedCluster(topics={"t": 10}) as cluster:
@@ -238,11 +238,11 @@ async def poll_until_error(consumer: AsyncConsumer, tp: TopicPartition) -> None:
 
 @pytest.mark.spec("B.10.13", "D-47")
 def test_a08_fetch_sessions_go_by_name_while_one_topic_has_no_id() -> None:
-    def without_id(request: Any, answer: Any) -> Any:
-        for topic in answer.topics:
+    def without_id(request: Any, response: Any) -> Any:
+        for topic in response.topics:
             if topic.name == "nameless":
                 topic.topic_id = ZERO_UUID
-        return answer
+        return response
 
     async def run() -> None:
         async with EmbeddedCluster(topics={"t": 1, "nameless": 1}) as cluster:

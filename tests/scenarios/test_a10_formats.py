@@ -92,12 +92,12 @@ def next_fetches(cluster: EmbeddedCluster) -> dict[int, int]:
 @pytest.mark.spec("A-10", "S2-23", "B.11.2")
 @pytest.mark.parametrize("keep", [1, 16, 60, 61, 90])
 def test_a10_a_cut_batch_at_the_end_is_fetched_again(keep: int) -> None:
-    def cut(request: Any, answer: Any) -> Any:
-        (topic,) = answer.responses
+    def cut(request: Any, response: Any) -> Any:
+        (topic,) = response.responses
         (partition,) = topic.partitions
         assert len(partition.records) > sizes[0] + keep
         partition.records = bytes(partition.records[: sizes[0] + keep])
-        return answer
+        return response
 
     sizes: list[int] = []
 
@@ -185,8 +185,8 @@ def test_a10_zstd_from_a_broker_that_speaks_no_version_for_it_is_a_typed_error()
     play(scenario)
 
 
-def without_zstd(request: Any, answer: Any) -> Any:
-    for api in answer.api_keys:
+def without_zstd(request: Any, response: Any) -> Any:
+    for api in response.api_keys:
         if api.api_key == 1:
             api.max_version = 9
-    return answer
+    return response

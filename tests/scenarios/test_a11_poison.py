@@ -49,12 +49,12 @@ def fill(cluster: EmbeddedCluster) -> None:
 def damage(position: int, *, of_base_offset: int = 3) -> Callable[[Any, Any], Any]:
     """Flip a bit of the batch of t-1 that begins at an offset, in every response that brings it."""
 
-    def edit(request: Any, answer: Any) -> Any:
-        for topic in answer.responses:
+    def edit(request: Any, response: Any) -> Any:
+        for topic in response.responses:
             for partition in topic.partitions:
                 if partition.partition_index == T1.partition and partition.records:
                     partition.records = _flipped(bytes(partition.records), of_base_offset, position)
-        return answer
+        return response
 
     return edit
 

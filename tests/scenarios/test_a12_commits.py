@@ -116,20 +116,20 @@ def test_a12_commit_during_a_rebalance_says_so_and_is_not_sent_while_a_join_is_o
 def test_a12_callbacks_run_in_order_inside_the_next_call_and_nothing_is_tried_again() -> None:
     async def scenario(place: Place) -> None:
         consumer = await ten_read(place)
-        answers: list[tuple[int, KclientError | None]] = []
+        responses: list[tuple[int, KclientError | None]] = []
 
         def answered(offsets: Any, error: KclientError | None) -> None:
-            answers.append((offsets[T0].offset, error))
+            responses.append((offsets[T0].offset, error))
 
         place.cluster.fail("OffsetCommit", 14, times=1)
         for offset in (3, 4, 5):
             consumer.commit_async({T0: OffsetAndMetadata(offset)}, answered)
         await until(lambda: len(place.asked("OffsetCommit")) == 3)
         await asyncio.sleep(5)
-        assert answers == []
+        assert responses == []
         await place.on_member(consumer.poll(0))
-        assert [offset for offset, _ in answers] == [3, 4, 5]
-        first, *others = [error for _, error in answers]
+        assert [offset for offset, _ in responses] == [3, 4, 5]
+        first, *others = [error for _, error in responses]
         assert isinstance(first, CommitFailedError)
         assert (first.reason, first.retriable) == ("retriable", True)
         assert others == [None, None]
@@ -148,11 +148,11 @@ def test_a12_what_refuses_a_commit_in_the_background_is_reported_to_its_callback
 ) -> None:
     async def scenario(place: Place) -> None:
         consumer = await ten_read(place)
-        answers: list[KclientError | None] = []
+        responses: list[KclientError | None] = []
         place.cluster.fail("OffsetCommit", code, times=1)
-        consumer.commit_async(AT_3, lambda offsets, error: answers.append(error))
-        await place.poll_until(consumer, lambda: answers)
-        (error,) = answers
+        consumer.commit_async(AT_3, lambda offsets, error: responses.append(error))
+        await place.poll_until(consumer, lambda: responses)
+        (error,) = responses
         if reason:
             assert isinstance(error, CommitFailedError)
             assert error.reason == reason

@@ -99,9 +99,9 @@ def test_a14_partitions_move_one_after_the_other_and_are_never_owned_by_two() ->
 
 @pytest.mark.spec("A-14", "B.17.3")
 def test_a14_what_metadata_knows_is_taken_over_and_the_rest_follows() -> None:
-    def without_late(request: Any, answer: Any) -> Any:
-        answer.topics = [topic for topic in answer.topics if topic.name != "late"]
-        return answer
+    def without_late(request: Any, response: Any) -> Any:
+        response.topics = [topic for topic in response.topics if topic.name != "late"]
+        return response
 
     async def scenario(place: Place) -> None:
         late = TopicPartition("late", 0)

@@ -147,9 +147,9 @@ def test_a15_metadata_that_stays_away_makes_the_client_begin_again(strategy: str
 
 @pytest.mark.spec("A-15", "B.5.9", "B.15.11")
 def test_a15_a_broker_that_asks_for_it_is_obeyed_at_once() -> None:
-    def refused(request: Any, answer: Any) -> Any:
-        answer.error_code = REBOOTSTRAP_REQUIRED
-        return answer
+    def refused(request: Any, response: Any) -> Any:
+        response.error_code = REBOOTSTRAP_REQUIRED
+        return response
 
     async def scenario(place: Place) -> None:
         await settle(place)

@@ -18,10 +18,10 @@ GROUP: dict[str, Any] = {"group_id": "g", "heartbeat_interval_ms": 100, "session
 THROTTLE_MS = 500
 
 
-def throttled(request: Any, answer: Any) -> Any:
+def throttled(request: Any, response: Any) -> Any:
     """The throttle time alone: this broker goes on reading, so only the client can keep the silence."""
-    answer.throttle_time_ms = THROTTLE_MS
-    return answer
+    response.throttle_time_ms = THROTTLE_MS
+    return response
 
 
 # --- throttling
@@ -78,9 +78,9 @@ def test_a16_only_the_node_that_throttles_is_left_in_peace() -> None:
 def test_a16_an_empty_full_fetch_that_was_throttled_begins_a_session_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def emptied(request: Any, answer: Any) -> Any:
-        answer.responses = []
-        return throttled(request, answer)
+    def emptied(request: Any, response: Any) -> Any:
+        response.responses = []
+        return throttled(request, response)
 
     async def scenario(place: Place) -> None:
         place.cluster.produce("t", ["0", "1"])

@@ -188,8 +188,8 @@ def test_a18_the_header_of_a_response_to_api_versions_has_no_tags() -> None:
             size = int.from_bytes(await reader.readexactly(4), "big")
             frame = await reader.readexactly(size)
             asking.append(frame)
-            answer = frame[4:8] + body
-            writer.write(len(answer).to_bytes(4, "big") + answer)
+            response = frame[4:8] + body
+            writer.write(len(response).to_bytes(4, "big") + response)
             size = int.from_bytes(await reader.readexactly(4), "big")
             asking.append(await reader.readexactly(size))
             writer.close()
@@ -276,10 +276,10 @@ def test_a18_stable_offsets_are_required_where_the_version_knows_it(
 
 @pytest.mark.spec("A-18", "D-47", "B.10.13")
 def test_a18_without_topic_ids_fetch_goes_by_name() -> None:
-    def without_ids(request: Any, answer: Any) -> Any:
-        for topic in answer.topics:
+    def without_ids(request: Any, response: Any) -> Any:
+        for topic in response.topics:
             topic.topic_id = ZERO_UUID
-        return answer
+        return response
 
     async def scenario() -> None:
         async with EmbeddedCluster(1, topics={"t": 1}) as cluster:

@@ -27,7 +27,7 @@ def test_an_unexpected_code_is_reported_once_with_its_place_and_moves_nothing(na
             cluster.produce("t", ["0", "1"])
             await consumer.assign([T0])
             consumer.seek(T0, 1)
-            cluster.on("Fetch", lambda request, answer: refused(answer, OTHERS[name]), times=1)
+            cluster.on("Fetch", lambda request, response: refused(response, OTHERS[name]), times=1)
             with pytest.raises(BrokerError) as caught:
                 await read(consumer, 1)
             assert (caught.value.code, caught.value.name) == (OTHERS[name], name)
@@ -44,7 +44,7 @@ def test_a_log_that_the_broker_cannot_read_is_reported_with_the_offset_and_stops
     async def scenario() -> None:
         async with EmbeddedCluster(1, topics={"t": 2}) as cluster, consumer_of(cluster) as consumer:
             cluster.produce("t", ["0"], partition=0)
-            cluster.on("Fetch", lambda request, answer: refused(answer, 2))
+            cluster.on("Fetch", lambda request, response: refused(response, 2))
             await consumer.assign([T0, T1])
             with pytest.raises(CorruptBatchError, match=r"t-0 at offset 0.*seek past offset 0"):
                 await read(consumer, 1)
@@ -61,10 +61,10 @@ def test_a_log_that_the_broker_cannot_read_is_reported_with_the_offset_and_stops
     play(scenario)
 
 
-def refused(answer: Any, code: int) -> Any:
+def refused(response: Any, code: int) -> Any:
     """The response with this code for partition 0, if it speaks of it."""
-    for topic in answer.responses:
+    for topic in response.responses:
         for partition in topic.partitions:
             if partition.partition_index == 0:
                 partition.error_code, partition.records = code, None
-    return answer
+    return response

@@ -333,9 +333,9 @@ BEAT = "ConsumerGroupHeartbeat"
 
 @pytest.mark.spec("D-18", "B.17.3")
 def test_d18_a_negative_epoch_in_a_response_is_ignored_and_a_new_one_is_used_at_once() -> None:
-    def negative(request: Any, answer: Any) -> Any:
-        answer.member_epoch = -1
-        return answer
+    def negative(request: Any, response: Any) -> Any:
+        response.member_epoch = -1
+        return response
 
     async def scenario(place: Place) -> None:
         async with team(place, group_protocol="consumer") as join:

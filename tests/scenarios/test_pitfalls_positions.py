@@ -161,12 +161,12 @@ async def read_through(consumer: AsyncConsumer) -> list[Any]:
                 continue
 
 
-def refused(request: Any, answer: Any) -> Any:
-    for topic in answer.topics:
+def refused(request: Any, response: Any) -> Any:
+    for topic in response.topics:
         for partition in topic.partitions:
             partition.error_code = TOPIC_AUTHORIZATION_FAILED
             partition.end_offset = partition.leader_epoch = -1
-    return answer
+    return response
 
 
 @pytest.mark.spec("D-62")

@@ -77,22 +77,24 @@ class Dialogue:
         return data
 
     def handshake(self, mechanism: str, version: int = 1) -> Any:
-        answer = self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
-        return answer if answer == CLOSED else (answer.error_code, sorted(answer.mechanisms))
+        response = self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+        return response if response == CLOSED else (response.error_code, sorted(response.mechanisms))
 
     def token(self, token: bytes, version: int = 2) -> Any:
-        answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
+        response = self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
         return (
-            answer if answer == CLOSED else (answer.error_code, answer.error_message, answer.auth_bytes[:2])
+            response
+            if response == CLOSED
+            else (response.error_code, response.error_message, response.auth_bytes[:2])
         )
 
     def metadata(self) -> Any:
-        answer = self.ask(MetadataRequest(topics=[]), 9)
-        return answer if answer == CLOSED or not answer.brokers else answer.brokers[0].node_id
+        response = self.ask(MetadataRequest(topics=[]), 9)
+        return response if response == CLOSED or not response.brokers else response.brokers[0].node_id
 
     def heartbeat(self) -> Any:
-        answer = self.ask(HeartbeatRequest(group_id="g"), 3)
-        return answer if answer == CLOSED else answer.error_code
+        response = self.ask(HeartbeatRequest(group_id="g"), 3)
+        return response if response == CLOSED else response.error_code
 
     def close(self) -> None:
         self._socket.close()
@@ -145,9 +147,9 @@ def log_in(dialogue: Dialogue, version: int = 2) -> None:
     def send(token: bytes) -> Any:
         return dialogue.ask(SaslAuthenticateRequest(auth_bytes=token), version)
 
-    def receive(answer: Any) -> bytes:
-        assert (answer.error_code, answer.error_message) == (0, "")
-        return answer.auth_bytes
+    def receive(response: Any) -> bytes:
+        assert (response.error_code, response.error_message) == (0, "")
+        return response.auth_bytes
 
     scram(dialogue, send, receive)
 

@@ -46,8 +46,10 @@ def who(mechanism: str, password: str = PASSWORD, **more: Any) -> Authenticator:
 
 
 def handshake(mechanism: str, *others: str, error: int = 0) -> On:
-    answer = SaslHandshakeResponse(error_code=error, mechanisms=[*others] if error else [mechanism, *others])
-    return On(HANDSHAKE, answer, check=lambda request: request.mechanism == mechanism)
+    response = SaslHandshakeResponse(
+        error_code=error, mechanisms=[*others] if error else [mechanism, *others]
+    )
+    return On(HANDSHAKE, response, check=lambda request: request.mechanism == mechanism)
 
 
 def token(auth_bytes: bytes = b"", **fields: Any) -> SaslAuthenticateResponse:
@@ -64,10 +66,10 @@ class ScramBroker:
 
     def __call__(self, request: Any) -> SaslAuthenticateResponse:
         try:
-            answer = self.server.step(request.auth_bytes)
+            response = self.server.step(request.auth_bytes)
         except ScramError as exc:
             return token(error_code=SASL_AUTHENTICATION_FAILED, error_message=str(exc))
-        return token(answer, session_lifetime_ms=self.lifetime_ms if self.server.done else 0)
+        return token(response, session_lifetime_ms=self.lifetime_ms if self.server.done else 0)
 
 
 def scram_steps(mechanism: str, **keys: Any) -> list[On]:
@@ -170,9 +172,9 @@ def test_a_wrong_password_is_reported_in_the_brokers_words(mechanism: str) -> No
         (SaslHandshakeResponse(error_code=-1), "UNKNOWN_SERVER_ERROR (-1)"),
     ],
 )
-def test_a_mechanism_is_never_exchanged_for_another(answer: SaslHandshakeResponse, said: str) -> None:
+def test_a_mechanism_is_never_exchanged_for_another(response: SaslHandshakeResponse, said: str) -> None:
     async def main() -> None:
-        async with ScriptedBroker(On(HANDSHAKE, answer)) as peer:
+        async with ScriptedBroker(On(HANDSHAKE, response)) as peer:
             error = await refused(peer, who("SCRAM-SHA-512"))
             assert said in error.text
             assert peer.of(AUTHENTICATE) == []
@@ -417,8 +419,8 @@ def test_a_session_is_renewed_on_the_same_connection_before_the_next_request(sho
             waiting = [asyncio.ensure_future(beat(connection)) for _ in range(3)]
             await asyncio.sleep(0)
             waiting[0].cancel()  # whoever sets a renewal off may go away in the middle of it
-            answers = await asyncio.gather(in_flight, *waiting[1:])
-            assert [answer.error_code for answer in answers] == [1, 2, 3]
+            responses = await asyncio.gather(in_flight, *waiting[1:])
+            assert [response.error_code for response in responses] == [1, 2, 3]
             assert (await beat(connection)).error_code == 4
             names = [seen.name for seen in peer.requests]
             once = [HANDSHAKE, AUTHENTICATE, AUTHENTICATE]
@@ -450,8 +452,8 @@ def test_a_request_goes_out_between_renewals_that_take_longer_than_a_session(sho
                 AUTHENTICATE: late.answer,
             }
             connection = await connect(peer, authenticate=who("PLAIN"))
-            answers = await asyncio.gather(*(beat(connection) for _ in range(3)))
-            assert [answer.error_code for answer in answers] == [1, 2, 3]
+            responses = await asyncio.gather(*(beat(connection) for _ in range(3)))
+            assert [response.error_code for response in responses] == [1, 2, 3]
             names = [seen.name for seen in peer.requests if seen.name != HANDSHAKE]
             assert names == [AUTHENTICATE, *[AUTHENTICATE, "HeartbeatRequest"] * 3]
             connection.close()

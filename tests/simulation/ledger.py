@@ -201,9 +201,9 @@ class Ledger(Observer):
         self._learn(call, call.message)
         self.watch.requested(call)
 
-    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
-        self._learn(call, answer)
-        self.watch.answered(call, answer)
+    def answered(self, call: ReceivedRequest, response: Message | None) -> None:
+        self._learn(call, response)
+        self.watch.answered(call, response)
 
     def _learn(self, call: ReceivedRequest, message: Message | None) -> None:
         """Members of one protocol choose their ids themselves, those of the other are given them."""

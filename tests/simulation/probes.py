@@ -96,9 +96,9 @@ def probing(stage: Stage, level: int = logging.WARNING) -> Iterator[None]:
 
     async def send(self: Connection, message: Message, version: int, deadline: float) -> Message:
         asking(message)
-        answer = await plain(self, message, version, deadline)
-        exchanged(message, answer)
-        return answer
+        response = await plain(self, message, version, deadline)
+        exchanged(message, response)
+        return response
 
     logger.handlers[:] = [LogProbe(stage, level)]
     logger.setLevel(level)

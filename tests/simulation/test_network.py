@@ -137,10 +137,10 @@ def test_streams_run_on_it() -> None:
         async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(b"hello\n")
-            answer = await reader.read()
+            response = await reader.read()
             writer.close()
             await writer.wait_closed()
-        return answer
+        return response
 
     assert run(1, main).result == b"hello\n"
 

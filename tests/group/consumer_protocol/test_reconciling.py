@@ -35,9 +35,9 @@ async def shared(one: AsyncConsumer, two: AsyncConsumer) -> None:
 def without(topic: str) -> Any:
     """Metadata that does not know a topic."""
 
-    def edit(request: Any, answer: Any) -> Any:
-        answer.topics = [one for one in answer.topics if one.name != topic]
-        return answer
+    def edit(request: Any, response: Any) -> Any:
+        response.topics = [one for one in response.topics if one.name != topic]
+        return response
 
     return edit
 

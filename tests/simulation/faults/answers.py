@@ -107,10 +107,10 @@ def throttle(stage: Stage, fault: Fault) -> End | None:
 def throttle_absurdly(stage: Stage, fault: Fault) -> End | None:
     """A response has a throttle time of so many ms, far too long."""
 
-    def edit(request: Any, answer: Any) -> Message:
-        if hasattr(answer, "throttle_time_ms"):
-            answer.throttle_time_ms = int(fault.amount)
-        return answer  # type: ignore[no-any-return]
+    def edit(request: Any, response: Any) -> Message:
+        if hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = int(fault.amount)
+        return response  # type: ignore[no-any-return]
 
     rule = stage.cluster.on(fault.target, edit, times=2)
     return lambda: stage.cluster.lift(rule)
@@ -155,12 +155,12 @@ def leaders_of_now(stage: Stage) -> Callable[[Any, Any], Message]:
     frozen = {part.number: (part.leader, part.leader_epoch) for part in stage.partitions()}
     was = topics.get(TOPIC)
 
-    def edit(request: Any, answer: Any) -> Message:
-        for topic in answer.topics if topics.get(TOPIC) is was else ():
+    def edit(request: Any, response: Any) -> Message:
+        for topic in response.topics if topics.get(TOPIC) is was else ():
             for part in topic.partitions if topic.name == TOPIC else ():
                 if part.partition_index in frozen:
                     part.leader_id, part.leader_epoch = frozen[part.partition_index]
-        return answer  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
 
     return edit
 
@@ -189,14 +189,14 @@ def revoke_access(stage: Stage, fault: Fault) -> End | None:
 def flip_bits(stage: Stage, fault: Fault) -> End | None:
     """A bit in the middle of a batch's records, so after its checksum, is wrong in so many responses."""
 
-    def edit(request: Any, answer: Any) -> Message:
-        parts = [part for topic in answer.responses for part in topic.partitions if part.records]
+    def edit(request: Any, response: Any) -> Message:
+        parts = [part for topic in response.responses for part in topic.partitions if part.records]
         for part in parts[-1:]:
             damaged = bytearray(part.records)
             end = min(len(damaged), SIZE_PREFIX_BYTES + int.from_bytes(damaged[8:SIZE_PREFIX_BYTES], "big"))
             damaged[min(end - 1, (BATCH_HEADER_BYTES + end) // 2)] ^= 1
             part.records = bytes(damaged)
-        return answer  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
 
     rule = stage.cluster.on("Fetch", edit, times=int(fault.amount))
     return lambda: stage.cluster.lift(rule)

@@ -51,10 +51,10 @@ def _number(entry: Any) -> str:
 def answer_twice(stage: Stage, fault: Fault) -> End | None:
     """Responses name a partition twice."""
 
-    def edit(request: Any, answer: Any) -> Message:
-        for entries in lists_of_partitions(answer):
+    def edit(request: Any, response: Any) -> Message:
+        for entries in lists_of_partitions(response):
             entries.append(copy.copy(entries[0]))
-        return answer  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
 
     rule = stage.cluster.on(fault.target, edit, times=3)
     return lambda: stage.cluster.lift(rule)
@@ -64,12 +64,12 @@ def answer_twice(stage: Stage, fault: Fault) -> End | None:
 def answer_unasked(stage: Stage, fault: Fault) -> End | None:
     """Responses name a partition that was not requested, and that does not exist."""
 
-    def edit(request: Any, answer: Any) -> Message:
-        for entries in lists_of_partitions(answer):
+    def edit(request: Any, response: Any) -> Message:
+        for entries in lists_of_partitions(response):
             stranger = copy.copy(entries[0])
             setattr(stranger, _number(stranger), UNHEARD_OF)
             entries.append(stranger)
-        return answer  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
 
     rule = stage.cluster.on(fault.target, edit, times=3)
     return lambda: stage.cluster.lift(rule)
@@ -90,11 +90,11 @@ def stale_broker(stage: Stage, fault: Fault) -> End | None:
 def move_leader_quietly(stage: Stage, fault: Fault) -> End | None:
     """Another replica leads, and Fetch does not say which (KIP-951): brokers leave the hint out (0), or half (1)."""
 
-    def edit(request: Any, answer: Any) -> Message:
-        answer.node_endpoints = []
-        for part in (part for topic in answer.responses for part in topic.partitions):
+    def edit(request: Any, response: Any) -> Message:
+        response.node_endpoints = []
+        for part in (part for topic in response.responses for part in topic.partitions):
             part.current_leader = part.current_leader if fault.amount else None
-        return answer  # type: ignore[no-any-return]
+        return response  # type: ignore[no-any-return]
 
     rule = stage.cluster.on("Fetch", edit)
     move_leader(stage, fault)

@@ -236,8 +236,8 @@ class CutOff(Invariant):
     def poll_began(self, member: Member, timeout: float) -> None:
         self.polls[member.name] = self.stage.now
 
-    def exchanged(self, request: Message, answer: Message) -> None:
-        if request.NAME in OF_MEMBERS and getattr(answer, "error_code", 0) in CUT_OFF:
+    def exchanged(self, request: Message, response: Message) -> None:
+        if request.NAME in OF_MEMBERS and getattr(response, "error_code", 0) in CUT_OFF:
             self.heard.setdefault(current_name(), self.stage.now)
 
     def assigned(self, member: Member, partitions: Iterable[TopicPartition]) -> None:

@@ -37,9 +37,9 @@ class OwnGenerations(Invariant):
         super().__init__(stage)
         self.joined: defaultdict[str, set[int]] = defaultdict(set)
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
-        if call.api == HEARTBEAT and answer is not None:
-            self.joined[call.client_id].add(epoch_of(answer))
+    def answered(self, call: RequestContext, response: Message | None) -> None:
+        if call.api == HEARTBEAT and response is not None:
+            self.joined[call.client_id].add(epoch_of(response))
 
     def requested(self, call: RequestContext) -> None:
         message: Any = call.message
@@ -63,8 +63,8 @@ class StaticConduct(Invariant):
     def began(self, member: Member) -> None:
         self.fenced_at.pop(member.name, None)
 
-    def exchanged(self, request: Message, answer: Message) -> None:
-        if getattr(answer, "error_code", 0) == FENCED_INSTANCE_ID:
+    def exchanged(self, request: Message, response: Message) -> None:
+        if getattr(response, "error_code", 0) == FENCED_INSTANCE_ID:
             self.fenced_at.setdefault(current_name(), self.stage.now)
 
     def requested(self, call: RequestContext) -> None:

@@ -46,25 +46,25 @@ class Pairing(Invariant):
         super().__init__(stage)
         self.fetched: dict[int, set[tuple[object, int]]] = {}  # by the fetch session, which implies it
 
-    def exchanged(self, request: Message, answer: Message) -> None:
+    def exchanged(self, request: Message, response: Message) -> None:
         name = request.NAME.removesuffix("Request")
-        if f"{name}Response" != answer.NAME:
-            self.broken(f"{request.NAME} was answered with {answer.NAME}")
+        if f"{name}Response" != response.NAME:
+            self.broken(f"{request.NAME} was answered with {response.NAME}")
         elif name in ("Fetch", "OffsetCommit", "ListOffsets", "OffsetForLeaderEpoch"):
             asked = set(_partitions(request))
             if name == "Fetch":
-                asked |= self._of_session(request, answer, asked)
-            strange = {one for one in _partitions(answer) if one[1] != UNHEARD_OF} - asked
+                asked |= self._of_session(request, response, asked)
+            strange = {one for one in _partitions(response) if one[1] != UNHEARD_OF} - asked
             if strange:
-                self.broken(f"{answer.NAME} is about {min(strange)}, which was not asked for")
+                self.broken(f"{response.NAME} is about {min(strange)}, which was not asked for")
 
     def _of_session(
-        self, request: Any, answer: Any, asked: set[tuple[object, int]]
+        self, request: Any, response: Any, asked: set[tuple[object, int]]
     ) -> set[tuple[object, int]]:
         """What the session fetches with this request; a full one may begin one."""
         if request.session_epoch <= 0:
-            if answer.session_id:
-                self.fetched[answer.session_id] = asked
+            if response.session_id:
+                self.fetched[response.session_id] = asked
             return asked
         fetched = self.fetched.get(request.session_id, set()) | asked
         for topic in request.forgotten_topics_data:
@@ -89,8 +89,8 @@ def _partitions(message: Any) -> Iterator[tuple[object, int]]:
                     yield name, part.partition if number is None else number
 
 
-def _codes(answer: OffsetCommitResponse) -> Iterator[int]:
-    return (part.error_code for topic in answer.topics for part in topic.partitions)
+def _codes(response: OffsetCommitResponse) -> Iterator[int]:
+    return (part.error_code for topic in response.topics for part in topic.partitions)
 
 
 class NoHotLoop(Invariant):
@@ -107,14 +107,14 @@ class NoHotLoop(Invariant):
         if call.api in PACED:
             self._count((call.client_id, call.api), REQUESTS_A_SECOND)
 
-    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
+    def answered(self, call: ReceivedRequest, response: Message | None) -> None:
         """A commit that was refused for good is the application's to try again, and that takes its time.
 
         Asynchronous ones are the application's own: the client sends each once, as often as it is asked.
         """
         if self.stage.scenario.commit == "async":
             return
-        if isinstance(answer, OffsetCommitResponse) and any(_codes(answer)):
+        if isinstance(response, OffsetCommitResponse) and any(_codes(response)):
             self._count((call.client_id, "a commit in vain"), REQUESTS_A_SECOND)
 
     def connecting(self, member: Member, address: Address) -> None:

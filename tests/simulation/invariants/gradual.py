@@ -45,25 +45,25 @@ class Grants(Invariant):
     def began(self, member: Member) -> None:
         self.granted.pop(member.name, None)
 
-    def exchanged(self, request: Message, answer: Message) -> None:
-        if isinstance(answer, SyncGroupResponse) and not answer.error_code:
-            self._is_told(_of_sync(answer))
-        elif isinstance(answer, ConsumerGroupHeartbeatResponse) and answer.assignment is not None:
-            self._is_told(self._of_heartbeat(answer))
+    def exchanged(self, request: Message, response: Message) -> None:
+        if isinstance(response, SyncGroupResponse) and not response.error_code:
+            self._is_told(_of_sync(response))
+        elif isinstance(response, ConsumerGroupHeartbeatResponse) and response.assignment is not None:
+            self._is_told(self._of_heartbeat(response))
 
     def _is_told(self, partitions: Iterable[TopicPartition]) -> None:
         self.granted[current_name()] = Granted(self.stage.now, frozenset(partitions))
 
-    def _of_heartbeat(self, answer: ConsumerGroupHeartbeatResponse) -> Iterable[TopicPartition]:
+    def _of_heartbeat(self, response: ConsumerGroupHeartbeatResponse) -> Iterable[TopicPartition]:
         names = {topic.topic_id: topic.name for topic in self.stage.cluster.state.topics.values()}
-        for topic in answer.assignment.topic_partitions if answer.assignment is not None else ():
+        for topic in response.assignment.topic_partitions if response.assignment is not None else ():
             for number in topic.partitions if topic.topic_id in names else ():
                 yield TopicPartition(names[topic.topic_id], number)
 
 
-def _of_sync(answer: SyncGroupResponse) -> Iterable[TopicPartition]:
+def _of_sync(response: SyncGroupResponse) -> Iterable[TopicPartition]:
     try:
-        return decode_assignment(answer.assignment).partitions
+        return decode_assignment(response.assignment).partitions
     except KclientError:
         return ()
 
@@ -123,7 +123,7 @@ class Uninterrupted(Invariant):
             self.joining[call.client_id] = self.stage.now
             self.ends.pop(call.client_id, None)
 
-    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
+    def answered(self, call: ReceivedRequest, response: Message | None) -> None:
         if call.api in ("SyncGroup", "JoinGroup", "Heartbeat"):
             self._is_over(call.client_id)
 

@@ -207,10 +207,10 @@ class Callbacks(Invariant):
             if known and not call.message.member_id:  # type: ignore[attr-defined]
                 self.broken(f"{call.client_id} joins anew, and was {known}")
 
-    def answered(self, call: ReceivedRequest, answer: Message | None) -> None:
-        if answer is None or call.api not in OF_MEMBERS:
+    def answered(self, call: ReceivedRequest, response: Message | None) -> None:
+        if response is None or call.api not in OF_MEMBERS:
             return
-        code = _error_of(answer)
+        code = _error_of(response)
         for_good = call.api == HEARTBEAT and code in FAILED_FOR_GOOD
         if for_good or code in NO_MEMBER:
             self._is_cut_off(call.client_id)
@@ -220,11 +220,11 @@ class Callbacks(Invariant):
         self.known_as.pop(name, None)
 
 
-def _error_of(answer: Any) -> int:
+def _error_of(response: Any) -> int:
     """The error of a response to a member; of a commit that of the first partition."""
-    code = getattr(answer, "error_code", None)
+    code = getattr(response, "error_code", None)
     if code is None:
-        code = next((part.error_code for topic in answer.topics for part in topic.partitions), 0)
+        code = next((part.error_code for topic in response.topics for part in topic.partitions), 0)
     return int(code)
 
 

@@ -43,23 +43,23 @@ class Sessions(Invariant):
         if request.session_epoch != due:
             self.broken(f"{name} goes on at epoch {request.session_epoch} of a session, due is {due}")
 
-    def answered(self, call: RequestContext, answer: Message | None) -> None:
-        if call.api == "Fetch" and answer is not None:
-            session_id: int = answer.session_id  # type: ignore[attr-defined]
+    def answered(self, call: RequestContext, response: Message | None) -> None:
+        if call.api == "Fetch" and response is not None:
+            session_id: int = response.session_id  # type: ignore[attr-defined]
             if session_id != NO_SESSION and (found := sessions_of(call.broker).open.get(session_id)):
                 self.brokers[session_id] = found
 
-    def exchanged(self, request: Any, answer: Any) -> None:
+    def exchanged(self, request: Any, response: Any) -> None:
         if request.NAME != "FetchRequest" or request.session_epoch < INITIAL_EPOCH:
             return
         name = current_name()
         self.next.pop((name, request.session_id), None)
-        if answer.error_code or answer.session_id == NO_SESSION:
+        if response.error_code or response.session_id == NO_SESSION:
             return
         epoch = request.session_epoch
-        self.next[name, answer.session_id] = FIRST if epoch in (INITIAL_EPOCH, LAST_EPOCH) else epoch + 1
+        self.next[name, response.session_id] = FIRST if epoch in (INITIAL_EPOCH, LAST_EPOCH) else epoch + 1
         if epoch != INITIAL_EPOCH:
-            self._compare(name, answer.session_id)
+            self._compare(name, response.session_id)
 
     def _compare(self, name: str, session_id: int) -> None:
         session, broker = self._of_client(name, session_id), self.brokers.get(session_id)

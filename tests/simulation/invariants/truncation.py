@@ -112,8 +112,8 @@ class Recreated(Invariant):
     def healed(self) -> None:
         self.healed_at = self.stage.now
 
-    def exchanged(self, request: Message, answer: Any) -> None:
-        for topic in answer.topics if answer.NAME == "MetadataResponse" else ():
+    def exchanged(self, request: Message, response: Any) -> None:
+        for topic in response.topics if response.NAME == "MetadataResponse" else ():
             self.told.add((current_name(), topic.topic_id))
 
     def delivered(self, handed: Handed) -> None:

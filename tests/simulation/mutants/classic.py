@@ -112,10 +112,10 @@ def reset_by_rebalance(patch: Patch) -> None:
 def impatient_join(patch: Patch) -> None:
     """Wait for the response to JoinGroup no longer than for any other."""
 
-    async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
-        if answer is JoinGroupResponse:
+    async def request(self: Coordinator, response: Any, *forms: Any, **more: Any) -> Any:
+        if response is JoinGroupResponse:
             more["timeout"] = None
-        return await before(self, answer, *forms, **more)
+        return await before(self, response, *forms, **more)
 
     before = patch.put(Coordinator, "request", request)
 
@@ -254,10 +254,10 @@ def same_coordinator(patch: Patch) -> None:
 def dead_connection(patch: Patch) -> None:
     """Wait for the response to a heartbeat for ever, however dead its connection is."""
 
-    async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
-        if answer is HeartbeatResponse:
+    async def request(self: Coordinator, response: Any, *forms: Any, **more: Any) -> Any:
+        if response is HeartbeatResponse:
             more["timeout"] = FOR_EVER
-        return await before(self, answer, *forms, **more)
+        return await before(self, response, *forms, **more)
 
     before = patch.put(Coordinator, "request", request)
 

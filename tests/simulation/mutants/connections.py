@@ -207,10 +207,10 @@ def versions_asked_again(patch: Patch) -> None:
 
     async def negotiate(ask: Any, *args: Any) -> Any:
         async def stubborn(request: Any, version: int) -> Any:
-            answer = await ask(request, request.VERSIONS[1])
-            while answer.error_code == UNSUPPORTED_VERSION:
-                answer = await ask(request, request.VERSIONS[1])
-            return answer
+            response = await ask(request, request.VERSIONS[1])
+            while response.error_code == UNSUPPORTED_VERSION:
+                response = await ask(request, request.VERSIONS[1])
+            return response
 
         return await before(stubborn, *args)
 
@@ -293,9 +293,9 @@ def wakeup_lost(patch: Patch) -> None:
 def rejoin_by_lost_connection(patch: Patch) -> None:
     """Join again because the connection to the coordinator was lost."""
 
-    async def request(self: Coordinator, answer: Any, *forms: Any, **more: Any) -> Any:
+    async def request(self: Coordinator, response: Any, *forms: Any, **more: Any) -> Any:
         try:
-            return await before(self, answer, *forms, **more)
+            return await before(self, response, *forms, **more)
         except ConnectError:
             self.cut = True  # type: ignore[attr-defined]
             raise

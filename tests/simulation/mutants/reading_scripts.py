@@ -149,18 +149,18 @@ async def _read_beside_error(world: World) -> Symptoms:
     return [] if found == list(range(10)) else [("I-22", f"of the partition beside it came {found}")]
 
 
-def _refuse_second(request: Any, answer: Any) -> Any:
-    for part in (part for topic in answer.responses for part in topic.partitions):
+def _refuse_second(request: Any, response: Any) -> Any:
+    for part in (part for topic in response.responses for part in topic.partitions):
         if part.partition_index == 1:
             part.error_code, part.records = KAFKA_STORAGE_ERROR, b""
-    return answer
+    return response
 
 
-def _damage_second(request: Any, answer: Any) -> Any:
-    for part in (part for topic in answer.responses for part in topic.partitions):
+def _damage_second(request: Any, response: Any) -> Any:
+    for part in (part for topic in response.responses for part in topic.partitions):
         if part.partition_index == 1 and part.records:
             part.records = bytes(part.records[:-1]) + bytes([part.records[-1] ^ 1])
-    return answer
+    return response
 
 
 async def _read_both(world: World) -> list[int]:

@@ -248,11 +248,11 @@ async def _hear_old_news(world: World, consumer: AsyncConsumer, cluster: Embedde
     while not await consumer.poll(1.0):
         continue
 
-    def old_news(request: Any, answer: Any) -> Any:
-        for topic in answer.topics:
+    def old_news(request: Any, response: Any) -> Any:
+        for topic in response.topics:
             for part in topic.partitions:
                 part.leader_id, part.leader_epoch = leader, epoch
-        return answer
+        return response
 
     cluster.on("Metadata", old_news)
     cluster.forget_requests()
@@ -281,7 +281,7 @@ async def _ask_two_things(world: World, consumer: AsyncConsumer, cluster: Embedd
     try:
         first, (end,) = await consumer.beginning_offsets([HERE]), (await asking).values()
     except ProtocolDecodeError as exc:
-        return [("I-16", f"an answer was read as one to another request: {exc.text}")]
+        return [("I-16", f"a response was read as one to another request: {exc.text}")]
     right = first == {HERE: 0} and end == RECORDS
     return [] if right else [("I-16", f"the beginning is {first}, and the end {end}")]
 

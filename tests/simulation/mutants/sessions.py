@@ -36,10 +36,10 @@ def not_added_again(patch: Patch) -> None:
 def epoch_goes_on(patch: Patch) -> None:
     """Count the epoch of a session on although the broker refused the request."""
 
-    def handle_response(self: FetchSession, answer: Any, rows: Any) -> bool:
+    def handle_response(self: FetchSession, response: Any, rows: Any) -> bool:
         session_id = self.session_id
-        fits: bool = before(self, answer, rows)
-        if answer.error_code and self._sent_epoch != INITIAL_EPOCH:
+        fits: bool = before(self, response, rows)
+        if response.error_code and self._sent_epoch != INITIAL_EPOCH:
             self.session_id, self.epoch = session_id, self._sent_epoch + 1
         return fits
 
@@ -50,10 +50,10 @@ def epoch_goes_on(patch: Patch) -> None:
 def error_empties_session(patch: Patch) -> None:
     """Ask for nothing of a session any more that the broker has lost."""
 
-    def handle_response(self: FetchSession, answer: Any, rows: Any) -> bool:
-        if answer.error_code in OF_SESSIONS:
+    def handle_response(self: FetchSession, response: Any, rows: Any) -> bool:
+        if response.error_code in OF_SESSIONS:
             lost_of.setdefault(id(self), set()).update(self.partitions)
-        fits: bool = before_accepts(self, answer, rows)
+        fits: bool = before_accepts(self, response, rows)
         return fits
 
     def next_request(self: FetchSession, wanted: Any, *args: Any, **options: Any) -> FetchRequestData:

@@ -82,7 +82,7 @@ def old_topic_comes_back(patch: Patch) -> None:
     def take_one(self: FetchResponseHandler, node_id: int, asked: Any, partition: Any, frame: Any) -> Any:
         fetch = before(self, node_id, asked, partition, frame)
         place = current_name(), asked.tp
-        seen = answers.setdefault(place, [])
+        seen = responses.setdefault(place, [])
         if partition.records and not partition.error_code and asked.topic_id:
             one = fetched(asked, partition, frame)
             if seen and seen[0][0] != asked.topic_id and len(seen) > 1:
@@ -90,6 +90,6 @@ def old_topic_comes_back(patch: Patch) -> None:
             seen[:] = [old for old in seen if old[0] != asked.topic_id] + [(asked.topic_id, one)]
         return fetch
 
-    answers: dict[Any, list[tuple[bytes, CompletedFetch]]] = {}
+    responses: dict[Any, list[tuple[bytes, CompletedFetch]]] = {}
     late = surface(patch)
     before = patch.put(FetchResponseHandler, "_handle_partition", take_one)
