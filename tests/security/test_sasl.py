@@ -159,7 +159,7 @@ def test_a_wrong_password_is_reported_in_the_brokers_words(mechanism: str) -> No
 
 @pytest.mark.spec("B.4.12", "H-21")
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("response", "said"),
     [
         (
             SaslHandshakeResponse(error_code=UNSUPPORTED_SASL_MECHANISM, mechanisms=["PLAIN", "GSSAPI"]),
