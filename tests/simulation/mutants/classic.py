@@ -85,10 +85,10 @@ def heartbeat_in_polls(patch: Patch) -> None:
             if (heartbeats := heartbeats_of(self)) is not None:
                 heartbeats.away = True
 
-    def begin(self: Poll, max_records: int, **more: Any) -> None:
+    def begin(self: Poll, **more: Any) -> None:
         if (heartbeats := heartbeats_of(self)) is not None:
             heartbeats.away = False
-        begun(self, max_records, **more)
+        begun(self, **more)
 
     before = patch.put(Poll, "poll", poll)
     begun = patch.put(Poll, "_begin", begin)

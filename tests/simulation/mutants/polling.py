@@ -20,9 +20,9 @@ from tests.simulation.mutants.table import Patch, mutant
 def errors_first(patch: Patch) -> None:
     """Raise stored errors before callbacks, rebalance steps and the automatic commit."""
 
-    def begin(self: Poll, max_records: int, **more: Any) -> None:
+    def begin(self: Poll, **more: Any) -> None:
         self._steps.polls = self  # type: ignore[attr-defined]
-        begun(self, max_records, **more)
+        begun(self, **more)
 
     async def run(self: PollSteps) -> None:
         if self._group is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -16,8 +17,12 @@ class Patch:
     _before: list[tuple[Any, str, Any]] = attrs.field(factory=list)
 
     def put(self, owner: Any, name: str, value: Any) -> Any:
-        """Replace `owner.name`; give back what it was, for the patch to call."""
+        """Replace `owner.name`; give back what it was, for the patch to call.
+
+        Raise TypeError if the replacement cannot be called as what it replaces: the bug would be another one.
+        """
         before = vars(owner)[name]
+        check_call(before, value)
         self._before.append((owner, name, before))
         setattr(owner, name, value)
         return before
@@ -26,6 +31,16 @@ class Patch:
         """Put everything back."""
         while self._before:
             setattr(*self._before.pop())
+
+
+def check_call(before: Any, value: Any) -> None:
+    """Raise TypeError unless the function `value` takes the arguments of the function `before`."""
+    if not inspect.isfunction(before) or not inspect.isfunction(value):
+        return
+    parameters = inspect.signature(before).parameters.values()
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    names = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    inspect.signature(value).bind(*places, **dict.fromkeys(names))
 
 
 Plant = Callable[[Patch], None]
