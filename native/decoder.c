@@ -283,6 +283,7 @@ end:
 static PyMethodDef methods[] = {
     {"decode", decode, METH_VARARGS, decode_doc},
     {"records", make_records, METH_VARARGS, "Iterate over records; Columns.rows has the meaning of the arguments."},
+    {"async_records", make_async_records, METH_VARARGS, "Iterate asynchronously; native/async_records.c."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -298,7 +299,7 @@ PyMODINIT_FUNC
 PyInit__native(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && prepare_records(module) < 0)
+    if (module != NULL && (prepare_records(module) < 0 || prepare_async_records(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -74,4 +74,8 @@ read_varint(Section *section, int bits, uint64_t *raw)
 int prepare_records(PyObject *module);
 PyObject *make_records(PyObject *module, PyObject *args);
 
+/* async_records.c */
+int prepare_async_records(PyObject *module);
+PyObject *make_async_records(PyObject *module, PyObject *args);
+
 #endif

@@ -15,7 +15,7 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from types import TracebackType
@@ -260,19 +260,28 @@ class AsyncConsumer:
             self._processing.taken(caller)
         return records
 
-    def __aiter__(self) -> Self:
+    def __aiter__(self) -> AsyncIterator[Record[Any, Any]]:
         """Iterate over records until the consumer is closed; each poll returns up to `max_poll_records`.
 
         A record is committable when the next one is requested. A later loop continues after it.
         """
+        from kclient.records.decoder import decoder
+
         self._open()
         self._processing.taken()
-        return self
+        if decoder().name == "python":
+            return self
+        from kclient.records._native import async_records
+
+        return async_records(self._delivered_records, self.__anext__)
+
+    def _delivered_records(self) -> Iterator[Record[Any, Any]]:
+        return self._core.assigned.delivered.shared()
 
     async def __anext__(self) -> Record[Any, Any]:
         """Return the next record. Raise what `poll` raises."""
         while not self.closed:
-            record = self._core.assigned.delivered.next()
+            record = next(self._delivered_records(), None)
             if record is not None:
                 return record
             if self._hand_out_ahead():

@@ -130,11 +130,11 @@ class DeliveredRecords:
         """Hand out these records instead. Those that interceptors have left out count as consumed."""
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
 
-    def next(self) -> Record[Any, Any] | None:
-        """Return the next record, None when all were handed out."""
+    def shared(self) -> Iterator[Record[Any, Any]]:
+        """Return the one iterator of all who take single records. It has ended when all were handed out."""
         if self._iterator is None:
             self._iterator = iter(self)
-        return next(self._iterator, None)
+        return self._iterator
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         """Yield the records that were not handed out yet; each is consumed when it is yielded."""

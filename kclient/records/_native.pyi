@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -33,3 +33,6 @@ def records(
     values: list[object] | None,
     /,
 ) -> Iterator[R]: ...
+def async_records(
+    next_iterator: Callable[[], Iterator[R]], refill: Callable[[], Awaitable[R]]
+) -> AsyncIterator[R]: ...

@@ -20,6 +20,7 @@ from kclient.bridge import LoopThread
 from kclient.consumer import read_ahead
 from kclient.consumer.poll import Poll
 from kclient.errors import ConcurrentUseError, UsageError, WakeupError
+from kclient.records import decoder
 from tests import waiting
 from tests.consumer.mini_broker import FAST, MiniBroker, in_a_thread
 
@@ -391,5 +392,24 @@ def test_a_task_does_not_take_what_another_gathers(full: MiniBroker) -> None:
         with pytest.raises(ConcurrentUseError):
             await anext(c)
         assert (await gathering).batch.num_rows == RECORDS - 10
+
+    read_ahead_async(full, scenario)
+
+
+@pytest.mark.parametrize("decoder_name", ["native", "python"])
+def test_async_iteration_ends_when_the_consumer_is_closed_inside(
+    full: MiniBroker, monkeypatch: pytest.MonkeyPatch, decoder_name: str
+) -> None:
+    if decoder_name == "native":
+        pytest.importorskip("kclient.records._native", reason="the native decoder is not built")
+    monkeypatch.setattr(decoder, "decoder", lambda: SimpleNamespace(name=decoder_name))
+
+    async def scenario(c: AsyncConsumer) -> None:
+        seen = []
+        async for record in c:
+            seen.append(record.offset)
+            if len(seen) == 5:
+                await c.close()
+        assert seen == list(range(10, 15))
 
     read_ahead_async(full, scenario)
