@@ -19,16 +19,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kclient.change_signal import ChangeSignal
 from kclient.consumer.callbacks import inside, is_inside
 from kclient.consumer.subscription import SubscriptionState
 from kclient.errors import ClosedError, DeadlineError, InternalError, KclientError, WakeupError
-from kclient.fetch.fetcher import Fetcher
 from kclient.log import get_logger
-from kclient.network.cluster import Cluster
-from kclient.positions.updater import PositionUpdater
+
+if TYPE_CHECKING:  # importing AsyncConsumer must not import the parts
+    from kclient.fetch.fetcher import Fetcher
+    from kclient.network.cluster import Cluster
+    from kclient.positions.updater import PositionUpdater
 
 log = get_logger("kclient.consumer")
 
