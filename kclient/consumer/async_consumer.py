@@ -677,8 +677,8 @@ class AsyncConsumer:
 
     def _hand_out_ahead(self) -> bool:
         """Hand out records that an earlier poll has read ahead. Return False if a poll is needed, or is under way."""
-        loop, core = self._loop, self._core
-        if loop is None or core.polls.is_under_way or not core.read_ahead.hand_out(loop.time()):
+        core = self._open()
+        if core.polls.is_under_way or not core.read_ahead.hand_out(asyncio.get_running_loop().time()):
             return False
         self._processing.taken()
         return True

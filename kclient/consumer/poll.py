@@ -101,7 +101,8 @@ class Poll:
         """Return records of several polls: `max_records`, or about `max_bytes`, or what is there after `timeout` s."""
         with self._inside_poll():
             # More records wait if they were read ahead for iteration, or for a larger batch: they are fetched again.
-            self._begin(keeps_ahead=self._assigned.delivered.ahead.count <= max_records)
+            ahead = self._assigned.delivered.ahead
+            self._begin(keeps_ahead=ahead.count <= max_records and ahead.size_bytes <= max_bytes)
             records = await self._poll(timeout, lambda: self._collector.next_batch(max_records, max_bytes))
             return records if records.chunks else await self._collector.hand_out_gathered()
 

@@ -73,7 +73,7 @@ class ReadAhead:
         most = READ_AHEAD_RECORDS - len(self._assigned.delivered.records) - max_records
         try:
             while ahead.count <= most and ahead.size_bytes < self._bytes and self._runtime.now() < until:
-                records = self._decode(max_records)
+                records = self._decode(max_records, until)
                 if records is None:
                     break
                 ahead.add(records)
@@ -82,11 +82,12 @@ class ReadAhead:
             raise
         self._begin_validity()
 
-    def _decode(self, max_records: int) -> Records[Any, Any] | None:
-        task = self._delivery.begin(max_records, ahead=True)
+    def _decode(self, max_records: int, until: float) -> Records[Any, Any] | None:
+        """Return the records of one poll, or those that are decoded at the time `until`."""
+        task = self._delivery.begin(max_records, ahead=True, max_unpacked_bytes=self._bytes)
         if task is None:
             return None
-        task.decode()
+        task.decode(max(0.0, until - self._runtime.now()))
         records = self._delivery.finish(task)
         return records if len(records) else None
 
@@ -100,8 +101,12 @@ class ReadAhead:
     # --- without the steps
 
     def note_changes(self) -> None:
-        """Note that a poll runs the steps now: what changes during them makes the next poll run them again."""
+        """Note that a poll runs the steps now: what changes during them makes the next poll run them again.
+
+        A poll that ends before all steps have run begins no validity.
+        """
         self._changes_seen = self._changes()
+        self._valid_until = 0.0
 
     def end_validity(self) -> None:
         """Have the next poll run the steps. Any thread may call this."""
@@ -113,14 +118,17 @@ class ReadAhead:
         Called on the user's thread, which must be inside the consumer, with the loop's time.
         """
         last = self._assigned.delivered
-        if not last.ahead or not last.all_handed_out:
+        polls = last.ahead.polls
+        if not polls or not last.all_handed_out:
             return False
         following = last.following()
         if self._changes() != self._changes_seen or now >= self._valid_until:
             return False
-        if self._assigned.delivered is not last or not last.ahead:
-            return False  # a signal handler has polled, or moved a position, since the first line
-        self._assigned.delivered = following  # one store: an interrupt comes before or after it
+        # A signal handler that has polled, or moved a position, since the first line has replaced one of the two. These
+        # lines call nothing, so that no handler runs between the comparison and the store.
+        if self._assigned.delivered is not last or last.ahead.polls is not polls:
+            return False
+        self._assigned.delivered = following
         self._metrics.polled(now)
         return True
 

@@ -26,6 +26,7 @@ Errors, and where each is kept:
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
 
 logger = get_logger("kclient.fetch")
 
-FIRST_PIECE: Final = 512  # records; without a deserializer they take a fraction of a millisecond
+FIRST_PIECE: Final = 512  # records: a usual poll
+PIECE_BYTES: Final = 1024 * 1024  # of decompressed batches, which take a few milliseconds
 GROWTH: Final = 8
 
 
@@ -73,7 +75,13 @@ class DecodeTask:
     """
 
     def __init__(
-        self, picked: Sequence[CompletedFetch], max_records: int, config: Config, *, ahead: bool
+        self,
+        picked: Sequence[CompletedFetch],
+        max_records: int,
+        config: Config,
+        max_unpacked_bytes: int,
+        *,
+        ahead: bool,
     ) -> None:
         self.picked = picked
         self.ahead = ahead
@@ -84,13 +92,13 @@ class DecodeTask:
         self._wanted = max_records
         self._config = config
         self.runs_user_code = config.key_deserializer is not None or config.value_deserializer is not None
-        self._unpacked_bytes_left = config.buffer_memory_bytes
+        self._unpacked_bytes_left = max_unpacked_bytes
         self._piece = 1 if self.runs_user_code else FIRST_PIECE
 
     def decode(self, budget_seconds: float | None = None) -> bool:
         """Decode up to `max_records` records. Return True when done. Any thread may call this, one at a time.
 
-        Decode fewer if their batches take `buffer_memory_bytes` decompressed: the next poll opens the next batch.
+        Decode fewer if their batches take `max_unpacked_bytes` decompressed: the next poll opens the next batch.
 
         With a budget, return False when it is used up, so that a caller on the loop can let other tasks run. Exceptions
         that are not errors of kclient (KeyboardInterrupt) are not caught; the next `begin` abandons the task then.
@@ -111,7 +119,7 @@ class DecodeTask:
         end = clock() + budget_seconds
         while self._has_more:
             begun = clock()
-            self._take(self._to_do[0], min(self._piece, self._wanted))
+            self._take(self._to_do[0], min(self._piece, self._wanted), PIECE_BYTES)
             now = clock()
             if now >= end:
                 break
@@ -119,10 +127,10 @@ class DecodeTask:
                 self._piece *= GROWTH
         return not self._has_more
 
-    def _take(self, fetch: CompletedFetch, count: int) -> None:
+    def _take(self, fetch: CompletedFetch, count: int, max_bytes: int = sys.maxsize) -> None:
         start_offset = fetch.next_offset
         try:
-            chunk = fetch.take(count, self._config, self._unpacked_bytes_left)
+            chunk = fetch.take(count, self._config, min(max_bytes, self._unpacked_bytes_left))
         except KclientError as exc:
             self.decode_error, self.error_entry = exc, fetch
             self._to_do.clear()
@@ -163,12 +171,15 @@ class RecordDelivery:
 
     # --- begin -----------------------------------------------------------------------------------
 
-    def begin(self, max_records: int, *, ahead: bool = False) -> DecodeTask | None:
+    def begin(
+        self, max_records: int, *, ahead: bool = False, max_unpacked_bytes: int | None = None
+    ) -> DecodeTask | None:
         """Return what a poll may decode now, None if there is nothing. Raise the error of the partition that is next.
 
-        With `ahead` the poll has records already, and an error waits for a later one: None if the next may raise.
-        Partitions without data cost nothing. Pass every task to `finish`. A task that was not passed on, because its
-        poll was cancelled while decoding, is abandoned here, and its records are fetched again.
+        With `ahead` the poll has records already, and an error waits for a later one: None if the next may raise. A
+        task decompresses `buffer_memory_bytes` at most, or `max_unpacked_bytes`. Partitions without data cost nothing.
+        Pass every task to `finish`. A task that was not passed on, because its poll was cancelled while decoding, is
+        abandoned here, and its records are fetched again.
         """
         self._abandon_task()
         if self._seen != self._positions.changed.count:
@@ -180,7 +191,8 @@ class RecordDelivery:
             return None
         if self._open:
             self._close_batches(picked)
-        self._task = DecodeTask(picked, max_records, self._config, ahead=ahead)
+        limit = self._config.buffer_memory_bytes if max_unpacked_bytes is None else max_unpacked_bytes
+        self._task = DecodeTask(picked, max_records, self._config, limit, ahead=ahead)
         return self._task
 
     def _close_batches(self, picked: list[CompletedFetch]) -> None:

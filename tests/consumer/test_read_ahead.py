@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sys
 import threading
@@ -18,8 +19,9 @@ import pytest
 from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.bridge import LoopThread
 from kclient.consumer import read_ahead
+from kclient.consumer.delivered import DeliveredRecords
 from kclient.consumer.poll import Poll
-from kclient.errors import ConcurrentUseError, UsageError, WakeupError
+from kclient.errors import ConcurrentUseError, UsageError, UsedAfterForkError, WakeupError
 from kclient.records import decoder
 from tests import waiting
 from tests.consumer.mini_broker import FAST, MiniBroker, in_a_thread
@@ -148,7 +150,7 @@ def test_an_automatic_commit_covers_what_the_loop_has_asked_beyond(full: MiniBro
             assert not full.committed or full.committed[A0].offset <= record.offset
             if record.offset == 300:
                 break
-        until(lambda: bool(take(c, 1)) and full.committed[A0].offset >= 300)
+        until(lambda: bool(take(c, 1)) and A0 in full.committed and full.committed[A0].offset >= 300)
     assert full.committed[A0].offset <= RECORDS
 
 
@@ -317,6 +319,40 @@ def expect(record: Any, next_offsets: dict[TopicPartition, int]) -> None:
     next_offsets[tp] = record.offset + 1
 
 
+def test_a_signal_handler_that_moves_a_position_drops_what_is_being_handed_out(
+    two: MiniBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it runs after the check of what has changed."""
+    with consumer(two, enable_auto_commit=False, max_poll_records=10) as c:
+        c.assign([A0, A1])
+        following, core = DeliveredRecords.following, c._inner._core
+        assert len(c.poll(5, max_records=1))
+        until(lambda: set(core.buffer.partitions()) == {A0, A1})
+        c.seek_to_beginning()
+        c.poll(0)
+        until(lambda: set(core.buffer.partitions()) == {A0, A1})
+        seen = [(record.partition, record.offset) for record in islice(c, 1)]
+        seen += [(record.partition, record.offset) for record in c._inner.delivered]
+
+        def interrupted(delivered: DeliveredRecords) -> DeliveredRecords:
+            found = following(delivered)
+            core.assigned.return_undelivered([A0])
+            return found
+
+        with monkeypatch.context() as handler:
+            handler.setattr(core.read_ahead, "_changes", lambda: core.read_ahead._changes_seen)
+            handler.setattr(DeliveredRecords, "following", interrupted)
+            assert not c._inner.hand_out_ahead()
+        seen += [(record.partition, record.offset) for record in islice(c, 2 * RECORDS - len(seen))]
+        assert len({*seen}) == len(seen)
+
+
+def test_reading_ahead_ends_with_its_time(full: MiniBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_ahead, "READ_AHEAD_SECONDS", 0.0)
+    with assigned(full) as c:
+        assert c._inner.delivered.ahead.count == 0
+
+
 # --- the async consumer
 
 
@@ -411,5 +447,31 @@ def test_async_iteration_ends_when_the_consumer_is_closed_inside(
             if len(seen) == 5:
                 await c.close()
         assert seen == list(range(10, 15))
+
+    read_ahead_async(full, scenario)
+
+
+def test_a_poll_that_was_cancelled_before_its_last_step_begins_no_validity(full: MiniBroker) -> None:
+    async def scenario(c: AsyncConsumer) -> None:
+        c._core.callbacks.enqueue(lambda: asyncio.sleep(5))
+        c._core.callbacks.enqueue(lambda: asyncio.sleep(5))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(c), 0.05)
+        assert not c._hand_out_ahead()
+
+    read_ahead_async(full, scenario)
+
+
+def test_records_read_ahead_are_not_for_another_loop_or_process(
+    full: MiniBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(c: AsyncConsumer) -> None:
+        with monkeypatch.context() as forked:
+            forked.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(UsedAfterForkError):
+                await anext(c)
+        with pytest.raises(UsageError):
+            await asyncio.to_thread(lambda: asyncio.run(take_async(c, 1)))
+        assert await take_async(c, 1) == [10]
 
     read_ahead_async(full, scenario)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from kclient.fetch.delivery import PIECE_BYTES
 from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import OffsetAndMetadata, TopicPartition
@@ -100,3 +103,28 @@ def test_a_record_of_an_uncompressed_batch_pays_nothing_for_the_limit_on_decompr
     with CallCounter() as calls:
         pipeline.offsets(1)
     assert calls.count < MOST_CALLS
+
+
+def test_reading_ahead_has_a_limit_of_its_own() -> None:
+    pipeline = DeliveryPipeline(P0)
+    pipeline.arrive(P0, b"".join(packed(first) for first in range(0, 10, 2)))
+    task = pipeline.delivery.begin(500, ahead=True, max_unpacked_bytes=BUFFER)
+    assert task is not None
+    assert task.decode()
+    assert len(pipeline.delivery.finish(task)) == 4
+
+
+def test_a_slice_of_time_opens_no_more_than_a_piece_of_it() -> None:
+    """An event loop must not wait until 500 large records are decompressed."""
+
+    async def slices() -> list[int]:
+        task = pipeline.delivery.begin(500)
+        assert task is not None
+        found = [0]
+        while not task.decode(0.0):
+            found.append(sum(len(decoded.chunk) for decoded in task.decoded))
+        return found
+
+    pipeline = DeliveryPipeline(P0, buffer_memory_bytes=20 * PIECE_BYTES)
+    pipeline.arrive(P0, b"".join(packed(first, size=PIECE_BYTES // 4) for first in range(0, 12, 2)))
+    assert asyncio.run(slices()) == [0, 4, 8]

@@ -161,8 +161,8 @@ def control_batch_does_not_advance(patch: Patch) -> None:
 def aborted_answer_does_not_advance(patch: Patch) -> None:
     """Stay before a response that holds nothing but what was aborted."""
 
-    def take(self: DecodeTask, fetch: Any, count: int) -> None:
-        before(self, fetch, count)
+    def take(self: DecodeTask, fetch: Any, *limits: int) -> None:
+        before(self, fetch, *limits)
         last = self.decoded[-1] if self.decoded else None
         if last is not None and last.fetch is fetch and fetch.aborted_transactions and not len(last.chunk):
             self.decoded.pop()
