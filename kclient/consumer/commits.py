@@ -278,6 +278,15 @@ class CommitManager:
         finally:
             ticket.finish()
 
+    def omit_auto_commit(self, why: str) -> None:
+        """Log that close() does not commit automatically, because the consumer ... `why`."""
+        if self._config.enable_auto_commit:
+            log.warning(
+                "no automatic commit on close: this consumer %s. The records since the last commit are returned again "
+                "to the next owner of their partitions",
+                why,
+            )
+
 
 @attrs.define(eq=False)
 class CommitTicket:

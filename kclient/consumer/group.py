@@ -321,9 +321,12 @@ class GroupConsumer:
     async def final_auto_commit(
         self, offsets: dict[TopicPartition, OffsetAndMetadata], timeout: float, give_up: GiveUp
     ) -> None:
-        """Commit automatically for close(), until `timeout` or `give_up()`."""
+        """Commit automatically for close(), until `timeout` or `give_up()`. Log why if it cannot."""
         if self.membership.may_auto_commit:
             await self.commits.final_auto_commit(lambda: offsets, "on close", timeout, give_up)
+        elif offsets:
+            lost = self.membership.lost
+            self.commits.omit_auto_commit("is not a member any more" if lost else "is in a rebalance")
 
     # --- errors, and the change from the consumer protocol to the classic one
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -522,3 +523,23 @@ def committed_after(scenario: Callable[[AsyncConsumer], Awaitable[None]]) -> int
 
     asyncio.run(asyncio.wait_for(in_a_task(), 20))
     return committed[0]
+
+
+# --- consumers that cannot commit
+
+
+def test_close_logs_that_a_removed_member_could_not_commit(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its records are read again, and nothing else would say why."""
+    keys = {**SETTINGS, "enable_auto_commit": True, "heartbeat_interval_ms": 100, "group_protocol": "classic"}
+    with Consumer("t", bootstrap_servers=cluster.bootstrap_servers, group_id="g", **keys) as c:
+        assert len(c.poll(10)) > 0
+        cluster.expire_member("g", c.group_metadata().member_id)
+        deadline = time.monotonic() + 20
+        while c.group_metadata().generation_id >= 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        with caplog.at_level(logging.WARNING, "kclient.commit"):
+            c.close()
+    assert "no automatic commit on close: this consumer is not a member any more" in caplog.text

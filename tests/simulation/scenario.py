@@ -55,6 +55,7 @@ class Scenario:
     assignor: str = "range"  # several are parted by commas, the best liked first
     commit: str = "auto"  # auto, sync, async, on_revoke
     static: bool = False
+    iterates: bool = False  # applications iterate instead of polling; not drawn
     isolation: str = "read_uncommitted"
     reset: str = "earliest"  # auto_offset_reset
     transactions: bool = False
