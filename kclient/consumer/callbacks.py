@@ -1,8 +1,8 @@
 """The user's rebalance listener, and the queue of callbacks and rebalance steps that the user's next call runs.
 
 A listener's methods run inside the user's own poll, unsubscribe or close, and may commit, seek and pause; with an
-AsyncConsumer they may be plain or async. `listener.py` calls them. The queue holds user code, and changes that the user
-sees.
+AsyncConsumer they may be plain or async. `listener_invoker.py` calls them. The queue holds user code, and changes that
+the user sees.
 
 A background task enqueues a step and awaits it. An error of the step is raised in the user's call, not in the task. A
 task that is cancelled while it waits removes its step from the queue.

@@ -21,7 +21,7 @@ from kclient.consumer.commits import CommitManager
 from kclient.consumer.delivered import UndecodedRecords
 from kclient.consumer.group import GroupConsumer, GroupProtocol, Leaving
 from kclient.consumer.interceptors import Interceptors
-from kclient.consumer.listener import RebalanceListenerInvoker
+from kclient.consumer.listener_invoker import RebalanceListenerInvoker
 from kclient.consumer.membership import CurrentMembership
 from kclient.consumer.metrics import ConsumerMetrics
 from kclient.consumer.missing_topics import MissingTopics

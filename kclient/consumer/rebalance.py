@@ -22,7 +22,7 @@ from kclient.config import Config
 from kclient.consumer.assigned import AssignedPartitions
 from kclient.consumer.callbacks import CallbackQueue
 from kclient.consumer.commits import CommitManager
-from kclient.consumer.listener import Partitions, RebalanceListenerInvoker
+from kclient.consumer.listener_invoker import Partitions, RebalanceListenerInvoker
 from kclient.consumer.membership import CurrentMembership
 from kclient.consumer.subscription import SubscriptionState
 from kclient.group.membership import Generation

@@ -10,7 +10,7 @@ import attrs
 
 from kclient.consumer.callbacks import ASSIGNED, REVOKED, CallbackQueue
 from kclient.consumer.group import Leaving
-from kclient.consumer.listener import RebalanceListenerInvoker
+from kclient.consumer.listener_invoker import RebalanceListenerInvoker
 from kclient.consumer.membership import CurrentMembership
 from kclient.consumer.poll import Poll
 from kclient.errors import KclientError
