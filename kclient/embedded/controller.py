@@ -1,7 +1,8 @@
 """The controller: topics are validated, created and deleted; leaders are elected when brokers fail and return.
 
 Plain functions on the state, which also notify the coordinators of new leaders of their topics. The `check_…` functions
-raise with the error code and message for the client.
+raise with the error code and message for the client. Importing the coordinators takes a fifth of a cluster's start, so
+they are imported with the first group or transaction.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from kclient.embedded import topic_config
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.partition import NO_LEADER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
 from kclient.embedded.releases import Release
-from kclient.embedded.request_context import RequestContext
 from kclient.embedded.state import BrokerState, ClusterState
 from kclient.log import get_logger
 from kclient.network.metadata import is_legal_topic
@@ -24,26 +24,14 @@ from kclient.protocol.errors import (
     INVALID_REPLICATION_FACTOR,
     INVALID_REQUEST,
     INVALID_TOPIC_EXCEPTION,
-    NOT_CONTROLLER,
     TOPIC_ALREADY_EXISTS,
 )
 
-FORWARDED_SINCE: Final = Release.parse("3.0")
-
-
-def forwards(context: RequestContext) -> bool:
-    """Whether brokers of this release forward requests to the KRaft controller."""
-    return context.state.release >= FORWARDED_SINCE
-
-
-def check_controller(context: RequestContext) -> None:
-    """Raise ApiError if this broker cannot change topics."""
-    if not forwards(context) and context.broker.node_id != context.state.controller_id:
-        raise ApiError(NOT_CONTROLLER)
-
+logger = get_logger("kclient.embedded")
 
 DEFAULT: Final = -1
 KRAFT_SINCE: Final = Release.parse("3.0")
+INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
 def check_name(state: ClusterState, name: str) -> None:
@@ -100,11 +88,6 @@ def check_assignment(state: ClusterState, replicas: Sequence[Sequence[int]]) -> 
             if node not in state.brokers or not state.brokers[node].up:
                 text = f"The manual partition assignment includes broker {node}, but no such broker is registered."
                 raise ApiError(INVALID_REPLICA_ASSIGNMENT, text)
-
-
-logger = get_logger("kclient.embedded")
-
-INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
 def create_topic(

@@ -1,4 +1,7 @@
-"""The context of a request in a broker: message, connection and principal, and the checks that APIs share."""
+"""The context of a request in a broker: message, connection and principal, and the checks that APIs share.
+
+The coordinators are imported with the first request that needs them: that takes a fifth of a cluster's start.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
+from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CODES
 from kclient.embedded.connection import ServerConnection
 from kclient.embedded.partition import Partition
 from kclient.embedded.received_request import ReceivedRequest
+from kclient.embedded.releases import Release
 from kclient.embedded.state import BrokerState, ClusterState
 from kclient.generated import fetch_response, produce_response
 from kclient.protocol.errors import (
     FENCED_LEADER_EPOCH,
     KAFKA_STORAGE_ERROR,
     NONE,
+    NOT_CONTROLLER,
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
 )
@@ -24,6 +30,12 @@ from kclient.protocol.errors import (
 if TYPE_CHECKING:
     from kclient.embedded.groups.coordinator import GroupCoordinator
     from kclient.embedded.transactions.coordinator import TransactionCoordinator
+
+FORWARDED_SINCE: Final = Release.parse("3.0")
+HINTED: Final = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
+
+Hint = TypeVar("Hint", fetch_response.LeaderIdAndEpoch, produce_response.LeaderIdAndEpoch)
+Endpoint = TypeVar("Endpoint", fetch_response.NodeEndpoint, produce_response.NodeEndpoint)
 
 
 @attrs.define(eq=False)
@@ -71,6 +83,17 @@ class RequestContext(ReceivedRequest):
         return sum(1 << CODES[operation] for operation in operations if self.allowed(operation, resource))
 
 
+def forwards(context: RequestContext) -> bool:
+    """Whether brokers of this release forward requests to the KRaft controller."""
+    return context.state.release >= FORWARDED_SINCE
+
+
+def check_controller(context: RequestContext) -> None:
+    """Raise ApiError if this broker cannot change topics."""
+    if not forwards(context) and context.broker.node_id != context.state.controller_id:
+        raise ApiError(NOT_CONTROLLER)
+
+
 def check_replica(context: RequestContext, partition: Partition) -> int:
     """Return an error code if this broker has no replica, or its disk failed."""
     node = context.broker.node_id
@@ -92,12 +115,6 @@ def check_partition(
     if leader_only and partition.leader != context.broker.node_id:
         return NOT_LEADER_OR_FOLLOWER
     return NONE
-
-
-HINTED: Final = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
-
-Hint = TypeVar("Hint", fetch_response.LeaderIdAndEpoch, produce_response.LeaderIdAndEpoch)
-Endpoint = TypeVar("Endpoint", fetch_response.NodeEndpoint, produce_response.NodeEndpoint)
 
 
 def leader(kind: type[Hint], partition: Partition) -> Hint:

@@ -6,8 +6,7 @@ from collections import Counter
 
 from kclient.embedded import controller
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.controller import check_controller
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.request_context import RequestContext, check_controller
 from kclient.generated.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kclient.generated.create_partitions_response import (
     CreatePartitionsResponse,

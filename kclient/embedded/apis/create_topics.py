@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from kclient.embedded import controller, topic_config
 from kclient.embedded.api_error import ApiError
 from kclient.embedded.auth import CLUSTER
-from kclient.embedded.controller import check_controller, forwards
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.request_context import RequestContext, check_controller, forwards
 from kclient.generated.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kclient.generated.create_topics_response import (
     CreatableTopicConfigs,

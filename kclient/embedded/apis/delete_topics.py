@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from kclient.embedded import controller
 from kclient.embedded.api_error import ApiError
-from kclient.embedded.controller import check_controller, forwards
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.request_context import RequestContext, check_controller, forwards
 from kclient.generated.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kclient.generated.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kclient.protocol.errors import (

@@ -10,9 +10,8 @@ from kclient.embedded.auth import (
     OF_CLUSTER,
     OF_TOPIC,
 )
-from kclient.embedded.controller import forwards
 from kclient.embedded.partition import NO_LEADER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
-from kclient.embedded.request_context import RequestContext
+from kclient.embedded.request_context import RequestContext, forwards
 from kclient.generated.metadata_request import MetadataRequest
 from kclient.generated.metadata_response import (
     MetadataResponse,
