@@ -56,7 +56,7 @@ class EmbeddedBroker(BrokerState):
         self.running = self.up = True
 
     async def _listen(self, listener: Listener) -> None:
-        connection = partial(ServerConnection, self, listener, self.connections, self.serve)
+        connection = partial(ServerConnection, self, listener, self.connections, self.handle_request)
         listener.server = await self.state.serve(connection, listener)
         if listener.port == 0:
             listener.port = listener.server.sockets[0].getsockname()[1]
@@ -73,7 +73,7 @@ class EmbeddedBroker(BrokerState):
 
     # --- requests
 
-    async def serve(self, connection: ServerConnection, frame: memoryview) -> None:
+    async def handle_request(self, connection: ServerConnection, frame: memoryview) -> None:
         """Handle one request. Raise ProtocolDecodeError for an invalid one, which closes the connection."""
         await self._while_paused()
         context = self._decode(connection, frame)

@@ -84,8 +84,8 @@ class EmbeddedCluster(
         for number in range(brokers):
             host, port = addresses[number] if addresses else ("127.0.0.1", 0)
             rack = racks[number] if racks else None
-            doors = [Listener(PLAINTEXT, host, port), *(one.of_broker(number) for one in listeners)]
-            self._brokers[number + 1] = EmbeddedBroker(self.state, number + 1, doors, rack)
+            own_listeners = [Listener(PLAINTEXT, host, port), *(one.of_broker(number) for one in listeners)]
+            self._brokers[number + 1] = EmbeddedBroker(self.state, number + 1, own_listeners, rack)
         self.state.brokers.update(self._brokers)
         for name, password in (users or {}).items():
             self.state.users.add(name, password, runtime)

@@ -44,13 +44,13 @@ RE2_MESSAGES: Final = (
 def compiled(text: str) -> re.Pattern[str]:
     """Compile a regular expression. Raise ApiError with INVALID_REGULAR_EXPRESSION as brokers do."""
     plain = ESCAPED.sub("", text)
-    problem = next((says for foreign, says in NOT_IN_RE2 if foreign.search(plain)), None)
+    problem = next((message for syntax, message in NOT_IN_RE2 if syntax.search(plain)), None)
     if problem is None:
         try:
             return re.compile(re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", text))
         except (re.error, OverflowError, RecursionError) as exc:
-            said = str(exc)
-            problem = next((says for ours, says in RE2_MESSAGES if said.startswith(ours)), said)
+            reason = str(exc)
+            problem = next((message for ours, message in RE2_MESSAGES if reason.startswith(ours)), reason)
     raise ApiError(
         INVALID_REGULAR_EXPRESSION,
         f"SubscribedTopicRegex `{text}` is not a valid regular expression: {problem}.",
