@@ -18,7 +18,7 @@ OF_POLLS = ("I-40", "I-09")
 # A process that is killed does not close its consumer.
 pytestmark = [
     pytest.mark.spread,
-    pytest.mark.filterwarnings("ignore:.*AsyncConsumer:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
 
