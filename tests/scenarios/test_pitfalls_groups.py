@@ -130,7 +130,7 @@ def test_d03_a_listener_that_blocks_its_thread_keeps_its_membership() -> None:
         assert cluster.committed(GROUP) == {T0: 1}
 
 
-@pytest.mark.spec("D-05", "B.15.4", "B.13.9")
+@pytest.mark.spec("D-05", "B.15.4", "B.13.9", "S3-32")
 def test_d05_a_sync_that_another_rebalance_overtakes_keeps_member_id_and_partitions() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **COOPERATIVE, **QUICK) as join:
