@@ -27,9 +27,6 @@
 #define MIN_RECORD_BYTES 7
 #define NO_HEADERS (-1)
 
-/* Handing the GIL over and back costs as much as decoding a few hundred records. */
-#define RECORDS_WITHOUT_GIL 1024
-
 /* One column for each number of a record. */
 typedef struct {
     int64_t *offsets;
@@ -284,6 +281,9 @@ static PyMethodDef methods[] = {
     {"decode", decode, METH_VARARGS, decode_doc},
     {"records", make_records, METH_VARARGS, "Iterate over records; Columns.rows has the meaning of the arguments."},
     {"async_records", make_async_records, METH_VARARGS, "Iterate asynchronously; native/async_records.c."},
+    {"arrow_stream", arrow_stream, METH_O, "Begin a stream; kclient.records.arrow_native has the meaning."},
+    {"arrow_schema", arrow_schema, METH_O, "The schema of a stream; kclient.records.arrow_native has the meaning."},
+    {"arrow_append", arrow_append, METH_VARARGS, "Append a batch; kclient.records.arrow_native has the meaning."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* What decoder.c and records.c share: the limited API of Python, and reading varints from bytes of a peer.
+/* What the files here share: the limited API of Python, and reading varints from bytes of a peer.
  *
  * Only the limited API of Python 3.11 is used: one build serves that version and all later ones.
  */
@@ -70,6 +70,9 @@ read_varint(Section *section, int bits, uint64_t *raw)
     return read_long_varint(section, bits, raw);
 }
 
+/* Handing the GIL over and back costs as much as decoding a few hundred records. */
+#define RECORDS_WITHOUT_GIL 1024
+
 /* records.c */
 int prepare_records(PyObject *module);
 PyObject *make_records(PyObject *module, PyObject *args);
@@ -77,5 +80,10 @@ PyObject *make_records(PyObject *module, PyObject *args);
 /* async_records.c */
 int prepare_async_records(PyObject *module);
 PyObject *make_async_records(PyObject *module, PyObject *args);
+
+/* arrow.c */
+PyObject *arrow_stream(PyObject *module, PyObject *names);
+PyObject *arrow_schema(PyObject *module, PyObject *stream);
+PyObject *arrow_append(PyObject *module, PyObject *args);
 
 #endif

@@ -10,7 +10,8 @@
     columns         decoded records                     records  what poll() returns
     headers         checked when a record is decoded, made into objects when they are read
     deserialize     the user's deserializers            undecodable  what happens to records that they reject
-    arrow           a pyarrow.Table                     arrow_binary  its keys and values, without an object per record
+    arrow           a pyarrow.Table                     arrow_native  an Arrow stream made by the extension, no pyarrow
+    arrow_columns   names and nulls of both             arrow_binary  keys and values made by pyarrow, without objects
     errors          errors of a batch with place and next step
     writer          builds batches of format 2
 

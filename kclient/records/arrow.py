@@ -1,22 +1,24 @@
 """Columns as a pyarrow.Table in the schema of Spark's Kafka source, with leaderEpoch added.
 
-Imported by `Records.to_arrow` alone: pyarrow is the extra `arrow`.
+Imported by `Records.to_arrow` alone: pyarrow is the extra `arrow`. Where the native extension is in use, it makes the
+columns and pyarrow takes them (`arrow_native`). What is made here is made where it is not.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from kclient.errors import ArgumentError, ConfigError, CorruptDataError
+from kclient.errors import ConfigError
+from kclient.records.arrow_columns import ERROR, beyond_microseconds, checked_names, errors, without_undecoded
 from kclient.records.columns import Columns
+from kclient.records.decoder import is_native
 from kclient.records.reader import Chunk
-from kclient.records.undecodable import Undecoded
 
 try:
     import pyarrow as pa
@@ -32,9 +34,6 @@ T = TypeVar("T")
 Builder: TypeAlias = Callable[[Chunk], Any]
 """Makes one column of the records of a chunk, all of whose runs have some."""
 
-ERROR = pa.field("error", pa.string())
-"""Why a key or value is null that has bytes: the column that comes with on_decode_error="keep"."""
-
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 SCHEMA = pa.schema(
     [
@@ -49,6 +48,7 @@ SCHEMA = pa.schema(
         pa.field("leaderEpoch", pa.int32()),
     ]
 )
+_FIELDS = {field.name: field for field in [*SCHEMA, pa.field(ERROR, pa.string())]}
 
 
 def to_table(
@@ -60,32 +60,50 @@ def to_table(
 
     Raises ArgumentError for an unknown column and CorruptDataError for a timestamp beyond microseconds.
     """
-    whole = SCHEMA.append(ERROR) if keeps_errors else SCHEMA
-    schema = whole if columns is None else _subset(whole, columns)
-    known = _BUILDERS | _WITH_ERRORS if keeps_errors else _BUILDERS
-    batches = chain.from_iterable(_batches(chunk, schema, known) for chunk in chunks)
+    chunks = tuple(chunks)
+    if is_native():
+        return _native_reader(chunks, columns, keeps_errors=keeps_errors).read_all()
+    schema = _schema_of(checked_names(columns, keeps_errors=keeps_errors))
+    if keeps_errors:
+        chunks = tuple(attrs.evolve(chunk, runs=list(map(without_undecoded, chunk.runs))) for chunk in chunks)
+    batches = chain.from_iterable(_batches(chunk, schema) for chunk in chunks)
     return pa.Table.from_batches(batches, schema=schema)
 
 
 def to_batches(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The records of a chunk, in one batch unless its keys or values have 2 GiB. Raises what `to_table` raises."""
-    return _batches(chunk, _subset(SCHEMA, columns), _BUILDERS)
+    if is_native():
+        return iter(_native_reader([chunk], columns))
+    return _batches(chunk, _schema_of(checked_names(columns)))
 
 
-def _batches(chunk: Chunk, schema: pa.Schema, known: Mapping[str, Builder]) -> Iterator[pa.RecordBatch]:
-    builders = [known[name] for name in schema.names]
+@attrs.frozen
+class _Exported:
+    """What pyarrow takes a capsule from."""
+
+    capsule: object
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.capsule
+
+
+def _native_reader(
+    chunks: Sequence[Chunk], columns: Sequence[str] | None, *, keeps_errors: bool = False
+) -> pa.RecordBatchReader:
+    from kclient.records.arrow_native import export
+
+    return pa.RecordBatchReader.from_stream(_Exported(export(chunks, columns, keeps_errors=keeps_errors)))
+
+
+def _batches(chunk: Chunk, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    builders = [_BUILDERS[name] for name in schema.names]
     for runs in arrow_binary.portions(chunk.runs, arrow_binary.MOST_BYTES):
         part = attrs.evolve(chunk, runs=runs)
         yield pa.RecordBatch.from_arrays([build(part) for build in builders], schema=schema)
 
 
-def _subset(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    unknown = [name for name in columns if name not in schema.names]
-    if unknown:
-        raise ArgumentError(
-            f"to_arrow has no column {unknown[0]!r}. Its columns are {', '.join(schema.names)}."
-        )
-    return pa.schema([schema.field(name) for name in columns])
+def _schema_of(names: Iterable[str]) -> pa.Schema:
+    return pa.schema([_FIELDS[name] for name in names])
 
 
 def _flat(chunk: Chunk, column: Callable[[Columns], Iterable[T]]) -> list[T]:
@@ -124,11 +142,7 @@ def _timestamps(chunk: Chunk) -> pa.Array:
         milliseconds = _int64(chunk, pa.timestamp("ms", tz="UTC"), lambda run: run.timestamps)
         return milliseconds.cast(SCHEMA.field("timestamp").type)
     except (pa.ArrowInvalid, OverflowError) as exc:
-        raise CorruptDataError(
-            f"A timestamp of {chunk.partition} before offset {chunk.next_offset} does not fit in microseconds. "
-            "Its producer probably did not send milliseconds since 1970. "
-            "Leave out the column timestamp, or read the records one by one."
-        ) from exc
+        raise beyond_microseconds([chunk]) from exc
 
 
 def _headers(chunk: Chunk) -> pa.Array:
@@ -148,40 +162,5 @@ _BUILDERS: dict[str, Builder] = {
     "timestampType": lambda chunk: _constant(chunk, lambda run: int(run.timestamp_type)),
     "headers": _headers,
     "leaderEpoch": lambda chunk: _constant(chunk, lambda run: run.leader_epoch),
-}
-
-
-def _decoded_keys(run: Columns) -> list[bytes | None]:
-    return _without_undecoded(run.raw_keys(), run.keys)
-
-
-def _decoded_values(run: Columns) -> list[bytes | None]:
-    return _without_undecoded(run.raw_values(), run.values)
-
-
-def _without_undecoded(raw: list[bytes | None], decoded: list[Any] | None) -> list[bytes | None]:
-    if decoded is None:
-        return raw
-    return [None if isinstance(made, Undecoded) else data for data, made in zip(raw, decoded, strict=True)]
-
-
-def _errors(run: Columns) -> list[str | None]:
-    """Names of exceptions, never their texts, which may hold what the record holds."""
-    if run.keys is None or run.values is None:
-        return [None] * len(run)
-    return [
-        "; ".join(
-            f"{made.error.part}: {type(made.error.__cause__).__name__}"
-            for made in pair
-            if isinstance(made, Undecoded)
-        )
-        or None
-        for pair in zip(run.keys, run.values, strict=True)
-    ]
-
-
-_WITH_ERRORS: dict[str, Builder] = {
-    "key": lambda chunk: pa.array(_flat(chunk, _decoded_keys), pa.binary()),
-    "value": lambda chunk: pa.array(_flat(chunk, _decoded_values), pa.binary()),
-    "error": lambda chunk: pa.array(_flat(chunk, _errors), pa.string()),
+    "error": lambda chunk: pa.array(_flat(chunk, errors), pa.string()),
 }

@@ -106,6 +106,11 @@ def decoder() -> DecoderChoice:
     return _in_use()[1]
 
 
+def is_native() -> bool:
+    """Return whether the native extension is in use, which makes Arrow columns too. Raise what `decoder` raises."""
+    return decoder().name == "native"
+
+
 @functools.cache
 def _in_use() -> tuple[Decoder, DecoderChoice]:
     wanted = os.environ.get(VARIABLE, "")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from kclient.records.decoder import is_native
 from kclient.records.headers import Headers
 from kclient.records.reader import Chunk
 from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
@@ -105,8 +107,21 @@ class Records(Generic[K, V]):
         return to_table(self._chunks, columns, keeps_errors=self._keeps_errors)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export `to_arrow()` by the Arrow PyCapsule Interface, for Polars, DuckDB, pandas and others.
+        """Export the columns of `to_arrow()` by the Arrow PyCapsule Interface, for Polars, DuckDB, pandas and others.
 
-        Raises what `to_arrow` raises.
+        The native extension makes them without pyarrow. Without the extension pyarrow does, and where a schema is
+        requested; the extension ignores that where pyarrow is missing. Raises what `to_arrow` raises.
         """
+        if is_native() and (requested_schema is None or find_spec("pyarrow") is None):
+            from kclient.records.arrow_native import export
+
+            return export(self._chunks, keeps_errors=self._keeps_errors)
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Export the schema of `__arrow_c_stream__` alone: DuckDB asks for it several times before the data."""
+        if is_native():
+            from kclient.records.arrow_native import schema
+
+            return schema(keeps_errors=self._keeps_errors)
+        return Records(keeps_errors=self._keeps_errors).to_arrow().schema.__arrow_c_schema__()

@@ -4,14 +4,17 @@
 
 native/ is compiled with both sanitizers into a temporary folder, and a child process runs with their library loaded
 first. There, sections of records are written, damaged in a few places, and decoded by both decoders: the same columns,
-or the same error with the same text; then record objects are made of the columns in both ways. PYTHONMALLOC=malloc
-gives each object its own place on the heap, so that a read past its end is noticed. The first difference or report ends
-the run, with the seed and the number of the section, which repeat it.
+or the same error with the same text; then record objects are made of the columns in both ways. The columns are exported
+as an Arrow stream too, which is read and compared, or dropped at some point before; then again with wrong numbers in
+them, which is a stream or a ValueError. PYTHONMALLOC=malloc gives each object its own place on the heap, so that a read
+past its end is noticed, and so is memory that is released twice. The first difference or report ends the run, with the
+seed and the number of the section, which repeat it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -24,18 +27,23 @@ from importlib import machinery, util
 from pathlib import Path
 from typing import Any, Final
 
-from kclient.errors import CorruptBatchError
+from kclient.errors import CorruptBatchError, CorruptDataError
 from kclient.records.columns import Columns
 from kclient.records.decoder import PYTHON_DECODER, Decoder
+from kclient.records.reader import Chunk
 from kclient.records.records import Record
 from kclient.records.varint import encode_signed
 from kclient.types import TimestampType, TopicPartition
+from tests.records.arrow_capsules import batches_of, expected, moved, read, release, stream_of
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCES = ROOT / "native"
 SANITIZE: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+LEND_SMALL: Final = "-DLARGE_BYTES=8"
+"""Exported streams refer to the data where a section has one record with a value of most of its bytes."""
 ASAN_OPTIONS: Final = "detect_leaks=0"  # the interpreter itself keeps memory at its end
 EXTENSION: Final = "KCLIENT_SANITIZED"
+PARTITION: Final = TopicPartition("t", 3)
 EDGES: Final = (0, 1, 2, 3, 0x7F, 0x80, 0xFE, 0xFF)
 TIMES: Final = (0, 1, -1, 63, 64, 8191, 8192, 2**31, -(2**40), 2**63 - 1, -(2**63))
 
@@ -62,6 +70,7 @@ def build(folder: Path) -> Path:
         "-shared",
         "-fPIC",
         *SANITIZE,
+        LEND_SMALL,
         f"-I{headers}",
         *sources,
         "-o",
@@ -211,14 +220,70 @@ def outcome(
 
 def compare(native: Decoder, given: tuple[bytes, int, int, dict[str, int]]) -> str:
     """Raise AssertionError where the decoders differ. Return how the section ended."""
-    expected, expected_end = outcome(PYTHON_DECODER, *given)
+    expected_columns, expected_end = outcome(PYTHON_DECODER, *given)
     columns, end = outcome(native, *given)
     assert end == expected_end
-    for column, other in zip(columns.number_columns(), expected.number_columns(), strict=True):
+    for column, other in zip(columns.number_columns(), expected_columns.number_columns(), strict=True):
         assert list(column) == other
-    partition = TopicPartition("t", 3)
-    assert list(columns.rows(Record, partition)) == list(expected.rows(Record, partition))
+    records: list[Record[Any, Any]] = list(expected_columns.rows(Record, PARTITION))
+    assert list(columns.rows(Record, PARTITION)) == records
+    compare_arrow(columns, records)
     return "sound" if isinstance(end, int) else end[0].__name__
+
+
+# --- the Arrow stream
+
+
+def export(columns: Columns, times: int) -> object:
+    """The stream of the columns, so many times, each a run of a chunk."""
+    from kclient.records import arrow_native  # after sanitized_decoder()
+
+    return arrow_native.export([Chunk(PARTITION, 0, 7, [columns] * times)])
+
+
+def compare_arrow(columns: Columns, records: list[Record[Any, Any]]) -> None:
+    """Raise AssertionError where the rows of the stream differ. Then drop another one, and damage the columns."""
+    times = 1 + len(columns.data) % 2
+    rows = [expected(record) for record in records] * times
+    if any(not -(2**63) <= row[5] < 2**63 for row in rows):
+        return compare_refusal(columns)
+    assert read(export(columns, times)) == rows
+    drop_early(export(columns, times), len(columns.data) // 2 % 4)
+    damage(columns)
+    with contextlib.suppress(ValueError, CorruptDataError):
+        read(export(columns, times))
+    return None
+
+
+def compare_refusal(columns: Columns) -> None:
+    try:
+        export(columns, 1)
+    except CorruptDataError:
+        return
+    raise AssertionError("a timestamp beyond microseconds was exported")
+
+
+def drop_early(capsule: object, how: int) -> None:
+    """Release a stream that was not taken, not read, read in part, or whose batch loses a column first."""
+    if how == 0:
+        return
+    with moved(stream_of(capsule)) as stream:
+        for batch in batches_of(stream):
+            if how == 2:
+                with moved(batch.children[7].contents):
+                    release(batch)
+            else:
+                release(batch)
+            if how == 3:
+                break
+
+
+def damage(columns: Columns) -> None:
+    """Change a number of each column that holds places in the data."""
+    draw = random.Random(len(columns.data))
+    for column in columns.number_columns()[2:]:
+        if column:
+            column[draw.randrange(len(column))] = draw.choice((-2, 0, 1, 7, 200, 2**31 - 1, -(2**31)))
 
 
 def main() -> int:

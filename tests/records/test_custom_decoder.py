@@ -79,8 +79,8 @@ class Fake:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
-    instead = Fake()
-    monkeypatch.setattr(decoder, "_in_use", lambda: (instead, None))
+    instead, choice = Fake(), decoder.decoder()
+    monkeypatch.setattr(decoder, "_in_use", lambda: (instead, choice))
     return instead
 
 
@@ -179,8 +179,8 @@ def test_every_path_of_records_goes_through_the_decoder_in_use(
     kafka: EmbeddedCluster, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = PATHS[path](kafka, tmp_path / "without")
-    instead = Fake()
-    monkeypatch.setattr(decoder, "_in_use", lambda: (instead, None))
+    instead, choice = Fake(), decoder.decoder()
+    monkeypatch.setattr(decoder, "_in_use", lambda: (instead, choice))
     assert PATHS[path](kafka, tmp_path / "with") == without
     assert len(without) >= COUNT - 5
     assert instead.records >= len(without)

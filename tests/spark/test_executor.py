@@ -15,6 +15,7 @@ from kclient.errors import CorruptDataError, DeadlineError
 from kclient.records import arrow_binary
 from kclient.records.columns import Columns
 from kclient.records.compression import Compression
+from kclient.records.decoder import is_native
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.writer import NewRecord, build_batch
 from kclient.spark.arrow_batches import Batcher, default_columns
@@ -99,9 +100,16 @@ def test_only_the_columns_that_were_asked_for_are_built(log: Log, monkeypatch: p
     def refused(runs: object) -> pa.Array:
         raise AssertionError("bytes were touched that nobody asked for")
 
+    def refused_names(names: tuple[str, ...]) -> object:
+        return refused(names) if {"key", "value"} & {*names} else arrow_stream(names)
+
     log.values(300, size=50)
     monkeypatch.setattr(arrow_binary, "keys", refused)
     monkeypatch.setattr(arrow_binary, "values", refused)
+    if is_native():
+        from kclient.records.arrow_native import arrow_stream
+
+        monkeypatch.setattr("kclient.records.arrow_native.arrow_stream", refused_names)
     wanted = OffsetRange("t", 0, 0, 300)
     (batch,) = read_range(wanted, options_for(log.kafka), ("offset", "partition"))
     assert batch.schema.names == ["offset", "partition"]
@@ -117,6 +125,8 @@ def test_no_batch_has_a_column_of_more_bytes_than_its_offsets_can_count(
     """2 GiB take a while to fill: the same guard with a smaller limit."""
     assert arrow_binary.MOST_BYTES == 2**31 - 1
     monkeypatch.setattr(arrow_binary, "MOST_BYTES", 10_000)
+    if is_native():
+        monkeypatch.setattr("kclient.records.arrow_native.MOST_BYTES", 10_000)
     data = b"".join(
         build_batch(
             [NewRecord(b"k%03d" % n, b"x" * 900) for n in range(4)],
