@@ -1,4 +1,4 @@
-"""kafka-python's producer in a process of its own, where its leftovers trouble nobody. It reads what to write:
+"""kafka-python's producer in a process of its own, where its leftovers do no harm. It reads what to write:
 
 {"bootstrap_servers": …, "topics": {topic: codec}, "rows": [[key, value, timestamp], …]}    keys, values: hex or null
 """

@@ -10,7 +10,7 @@ from tests.chaos.history import History
 
 
 def nothing_lost(history: History) -> Iterator[Finding]:
-    """I-02: what was acknowledged is in the topic, and what is in the topic was seen by somebody."""
+    """I-02: what was acknowledged is in the topic, and what is in the topic was seen by a member."""
     for place, value in history.acknowledged.items():
         if history.records.get(place) != value:
             yield Finding(

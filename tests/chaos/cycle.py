@@ -136,7 +136,7 @@ class Cycle:
         raise ValueError(target)
 
     def _works(self) -> bool:
-        """Every member has partitions, and all is committed by somebody."""
+        """Every member has partitions, and all is committed."""
         _, parts = other_clients.members(self._kafka, self._name)
         done = len(other_clients.committed(self._kafka, self._name)) == PARTITIONS
         return done and len(parts) == sum(PROCESSES.values()) and all(parts.values())

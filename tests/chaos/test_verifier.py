@@ -40,7 +40,7 @@ def committed_beyond_the_end(forged: Forged) -> None:
 
 
 @breaks("I-02", check_records.nothing_lost)
-def a_record_came_to_nobody(forged: Forged) -> None:
+def a_record_came_to_no_member(forged: Forged) -> None:
     forged.replace(6.0, rows=[row(1, 1)])
 
 
@@ -70,7 +70,7 @@ def a_record_comes_twice_to_its_owner(forged: Forged) -> None:
 
 
 @breaks("I-07", check_records.begun_where_committed)
-def an_owner_begins_where_nobody_has_committed(forged: Forged) -> None:
+def an_owner_begins_where_none_has_committed(forged: Forged) -> None:
     forged.replace(5.0, rows=[row(0, 1), row(0, 2)])
 
 
@@ -234,7 +234,7 @@ def test_the_killed_own_nothing_any_more() -> None:
 
 @pytest.mark.parametrize(("holder", "promises"), [(A, {"I-10"}), (B, set())])
 def test_of_librdkafka_no_more_is_asked_than_it_keeps(holder: str, promises: set[str]) -> None:
-    """In groups of the consumer protocol it holds on to what it has given up; nobody else may."""
+    """In groups of the consumer protocol it holds on to what it has given up; no other client may."""
     forged = honest()
     forged.by_coordinator, forged.eager = True, False
     for at in (3.0, 3.1):
@@ -248,7 +248,7 @@ def test_of_librdkafka_no_more_is_asked_than_it_keeps(holder: str, promises: set
 
 @pytest.mark.parametrize(("loser", "promises"), [(A, {"I-12"}), (B, set())])
 def test_librdkafka_may_lose_its_partitions_for_no_reason_of_ours(loser: str, promises: set[str]) -> None:
-    """In groups of the consumer protocol it may be put out for a response that it forgot; nobody else is."""
+    """In groups of the consumer protocol it may be put out for a response that it forgot; no other client is."""
     forged = honest()
     forged.by_coordinator, forged.eager = True, False
     lost(forged)

@@ -509,7 +509,7 @@ def test_8_for_what_cannot_be_written(
 def test_8_for_a_sink_that_cannot_be_read(
     cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A name that is too long, because nothing is forbidden to whoever runs tests as root."""
+    """A name that is too long, because nothing is forbidden to tests that root runs."""
     sink = f"parquet:{tmp_path / ('x' * 300)}"
     arguments = job(cluster.bootstrap_servers, tmp_path)
     arguments[arguments.index("--sink") + 1] = sink

@@ -122,10 +122,10 @@ NEWEST = (
     b"\x00\x09\x00\x00\x00\x00\x00\x00\x00\x2a\x00"  # 0: Insurance
     b"\x01\x01\x00"  # 1: Receipt, null
     b"\x02\x01\x00"  # 2: Remarks, null
-    b"\x08\x02hi"  # 8: nobody knows
+    b"\x08\x02hi"  # 8: unknown
     b"\x06"  # six tagged fields of the message
     b"\x05\x01\x04"  # 5: Priority
-    b"\x06\x00"  # 6: nobody knows
+    b"\x06\x00"  # 6: unknown
     b"\x07\x10fedcba9876543210"  # 7: ReturnId
     b"\x08\x06\x02\x03Ka\x04\x00"  # 8: Route
     b"\x09\x01\x00"  # 9: Label, null

@@ -34,7 +34,7 @@ OFFSET = 5
 
 @attrs.define
 class Offsets:
-    """One group's offsets of one topic, asked for by whoever one likes."""
+    """One group's offsets of one topic, asked for by any member."""
 
     target: Target
     group: str
@@ -108,7 +108,7 @@ def test_an_older_epoch_commits_what_the_member_had_then_and_has_still(target: T
     assert offsets.commit("m1", 2, 3) == {errors.STALE_MEMBER_EPOCH}
     assert offsets.commit("m1", 2, 0, 3) == {errors.STALE_MEMBER_EPOCH}
     assert offsets.commit("m1", 1, 0) == {errors.STALE_MEMBER_EPOCH}
-    assert offsets.commit("m1", 3, 3) == {errors.NONE}  # in the current epoch nobody asks what it owns
+    assert offsets.commit("m1", 3, 3) == {errors.NONE}  # in the current epoch what it owns is not checked
     assert offsets.commit("m2", 2, 3) == {errors.STALE_MEMBER_EPOCH}
     assert offsets.commit("m2", 3, 3) == {errors.NONE}
 

@@ -165,7 +165,7 @@ def test_replicas_may_be_placed_manually(target: Target, version: int) -> None:
     assert placed((0, [1]), partitions=1) == {name: errors.INVALID_REQUEST}
     bad = errors.INVALID_REPLICA_ASSIGNMENT
     assert placed((0, [1]), (2, [1])) == {name: bad}
-    if target.since("3.3"):  # with ZooKeeper nobody asks whether the broker exists
+    if target.since("3.3"):  # with ZooKeeper it is not checked whether the broker exists
         assert placed((0, [9])) == {name: bad}
     assert placed((0, [1, 1])) == {name: bad}
     assert placed((0, [1]), (1, [1])) == {name: errors.NONE}

@@ -260,7 +260,7 @@ def test_a_partition_that_was_not_added_takes_no_transactional_records(target: T
     if target.since("4.0"):
         assert code in (errors.INVALID_TXN_STATE, errors.TRANSACTION_ABORTABLE)
     else:
-        assert code == errors.NONE  # nobody asks the coordinator
+        assert code == errors.NONE  # the coordinator is not asked
 
 
 # --- offsets

@@ -208,7 +208,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_a_misspelt_topic_that_the_brokers_create_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    """It once stayed silent: an empty topic that somebody waits at for ever."""
+    """It once stayed silent: an empty topic that a consumer waits at for ever."""
 
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.create_topic("flights", 1)

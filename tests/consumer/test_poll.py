@@ -251,7 +251,7 @@ def test_a_missing_commit_error_is_not_raised_again_after_the_advised_commit() -
         await consumer.assign([T0])
         with pytest.raises(NoOffsetError):
             await place.on_member(consumer.poll(1.0))
-        await asyncio.sleep(1.0)  # whoever logs and thinks it over
+        await asyncio.sleep(1.0)  # as an application that logs and waits
         with pytest.raises(NoOffsetError):
             await place.on_member(consumer.poll(1.0))
         await asyncio.sleep(1.0)

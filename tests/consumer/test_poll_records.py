@@ -56,7 +56,7 @@ def has_asked(kafka: EmbeddedCluster, times: int) -> bool:
 
 
 async def commit(kafka: EmbeddedCluster, offsets: dict[TopicPartition, int]) -> None:
-    """Somebody committed these before."""
+    """These were committed before."""
     async with consumer_of(kafka, **GROUP) as consumer:
         await consumer.commit({tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()})
     kafka.forget_requests()

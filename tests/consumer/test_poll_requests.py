@@ -70,7 +70,7 @@ def test_a_poll_sleeps_while_every_broker_is_down() -> None:
             broker.drop_connections()
             await c.poll(0.1)
             seen = c._core.changed.count
-            with CallCounter() as made:  # a poll that spins makes millions, whoever has news or not
+            with CallCounter() as made:  # a poll that spins makes millions, with or without news
                 await c.poll(1.0)
             assert c._core.changed.count - seen < 100
             assert made.count < 100_000

@@ -1,6 +1,6 @@
 """README's Python blocks run as they stand: only the broker, the topic and the group get other names.
 
-The block for pytest runs in a project of somebody who has kclient, the command for a cluster in a process of its own;
+The block for pytest runs in a project that has kclient, the command for a cluster in a process of its own;
 so does the cluster for the examples, which then run without any Kafka. The block about security has its test in
 tests/security.
 """

@@ -44,7 +44,7 @@ class Life:
         self.born = 0
 
     async def do(self, deed: tuple[Any, ...]) -> None:
-        """One thing happens; what nobody is there for does not."""
+        """Do one step; skip it if there is no client for it."""
         what, *rest = deed
         if what in ("wait", "grow", "restart"):
             await getattr(self, what)()
@@ -92,7 +92,7 @@ class Life:
                 assert other == client.member_id, (partition, other, client.member_id)
 
     async def settle(self) -> None:
-        """Quiet: after a session's time and a few rounds everything is with somebody, and the group says so."""
+        """Quiet: after a session's time and a few rounds every partition has an owner, and the group is stable."""
         await self.wait()
         for _ in range(ROUNDS):
             for client in self.clients.values():

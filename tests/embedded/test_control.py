@@ -63,7 +63,7 @@ def test_a_killed_broker_is_replaced_at_once_or_when_the_others_notice(cluster: 
     assert leaders(cluster) == [1, 3, 3]
     cluster.restart(2)
     cluster.kill(3, failover_ms=5_000)
-    assert leaders(cluster) == [1, 3, 3]  # nobody has noticed
+    assert leaders(cluster) == [1, 3, 3]  # the failure is not noticed yet
     assert [broker.node_id for broker in metadata(cluster).brokers] == [1, 2, 3]
     cluster.clock.advance("5s")
     assert leaders(cluster) == [1, 2, 1]

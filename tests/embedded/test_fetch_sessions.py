@@ -215,7 +215,7 @@ def wanted(count: int) -> dict[Any, CachedPartition]:
         (0, 200, 1, False, False),  # as small as the old one, and that is in use
         (0, 200, 2, False, True),  # larger than one that is older than two minutes
         (150, 200, 2, False, False),  # that one is young
-        (0, 50, 1, False, True),  # nobody used it for two minutes
+        (0, 50, 1, False, True),  # unused for two minutes
         (199, 200, 1, True, True),  # brokers go before clients
     ],
 )

@@ -1,4 +1,4 @@
-"""A classic group under random schedules: whoever waits is answered, nothing goes from one state to a wrong one.
+"""A classic group under random schedules: waiting requests are answered, nothing goes from one state to a wrong one.
 
 No network: members call the coordinator's flows, and time is the test's.
 """
@@ -133,7 +133,7 @@ def check(group: ClassicGroup) -> None:
     assert set(group.pending_sync_members) <= set(group.members)
     if group.state is ClassicGroupState.STABLE:
         parts = [member.assignment for member in group.members.values() if member.assignment]
-        assert len(set(parts)) == len(parts)  # nobody has what another one has
+        assert len(set(parts)) == len(parts)  # no two members have the same partition
     assert (group.join_timer is not None) == (group.state is ClassicGroupState.PREPARING)
 
 

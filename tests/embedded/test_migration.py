@@ -93,7 +93,7 @@ class Members:
         }
 
     def shared(self) -> bool:
-        """Whether every partition has one owner, and nobody much more than the others."""
+        """Whether every partition has one owner, and no member many more than the others."""
         shares = self.owned().values()
         whole = sorted(number for share in shares for number in share) == list(range(PARTITIONS))
         return whole and max(map(len, shares)) - min(map(len, shares)) <= 1

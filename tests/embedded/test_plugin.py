@@ -15,7 +15,7 @@ INI = "[pytest]\naddopts = --strict-markers -p no:cacheprovider\nfilterwarnings 
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project of somebody who has kclient installed."""
+    """A project that has kclient installed."""
     pytester.makeini(INI)
     return pytester
 

@@ -100,7 +100,7 @@ def test_an_open_transaction_holds_the_last_stable_offset(v2: bool) -> None:
 
 @both
 def test_markers_may_come_later_than_the_response(v2: bool) -> None:
-    """While they are not written the transaction is committed, and nobody sees it."""
+    """While they are not written the transaction is committed, and no reader sees it."""
 
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         cluster.delay_markers(3600000)

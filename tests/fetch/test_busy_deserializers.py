@@ -1,4 +1,4 @@
-"""Deserializers in pure Python that are busy for longer than the group's session: nobody is evicted meanwhile."""
+"""Deserializers in pure Python that are busy for longer than the group's session: no member is evicted meanwhile."""
 
 from __future__ import annotations
 

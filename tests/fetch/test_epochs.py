@@ -185,7 +185,7 @@ def test_a_leader_named_in_a_response_is_used_with_its_epoch_without_metadata() 
     ("leader", "epoch", "host"), [(7, 5, "b7"), (7, 4, "b7"), (-1, 9, "b7"), (7, -1, "b7"), (7, 9, "")]
 )
 def test_a_leader_that_cannot_be_is_not_taken_over(leader: int, epoch: int, host: str) -> None:
-    """Not newer, nobody, without an epoch, or without an address."""
+    """Not newer, no leader, without an epoch, or without an address."""
 
     async def scenario() -> None:
         cluster = on_node_1()

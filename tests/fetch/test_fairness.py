@@ -1,4 +1,4 @@
-"""Every partition gets its turn (KIP-74), whoever keeps the order: the session's broker, or the request."""
+"""Every partition gets its turn (KIP-74), whether the session's broker keeps the order or the request."""
 
 from __future__ import annotations
 

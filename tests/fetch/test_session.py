@@ -177,7 +177,7 @@ def test_the_last_request_names_the_session_and_nothing_else() -> None:
 
 @pytest.mark.spec("B.10.14", "I-19")
 def test_a_request_that_was_given_up_leaves_a_full_one_that_ends_the_old_session() -> None:
-    """As after a cancellation: nobody called `accepts`."""
+    """As after a cancellation: `accepts` was not called."""
     session = established(at(0), at(1))
     ask(session, at(0, 5), at(2))
     assert says(ask(session, at(0, 5), at(2))) == (7, 0, [(0, 5), (2, 0)], [])

@@ -1,4 +1,4 @@
-"""A cooperative assignor for tests, as plain as can be: everybody keeps their share, and what is free is given out.
+"""A cooperative assignor for tests, as plain as can be: every member keeps its share, and the rest is dealt out.
 
 What a member has beyond its share it is not given again; it is free when the group joins the next time.
 """

@@ -89,7 +89,7 @@ class Life:
     consumer: AsyncConsumer = attrs.field(init=False)
 
     async def read(self) -> None:
-        """One poll, and a commit that nobody waits for."""
+        """One poll, and a commit that no task waits for."""
         for record in await self.consumer.poll(0.1):
             self.offsets[Tp("t", record.partition)].append(record.offset)
         number, self.asked = self.asked, self.asked + 1

@@ -1,4 +1,4 @@
-"""One broker coordinates a group: its members, their offsets, who may commit. Everybody finds it and asks no other."""
+"""One broker coordinates a group: its members, their offsets, who may commit. Clients find it and ask no other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_member_finds_the_one_coordinator_and_asks_no_other(group: str) ->
                 assert found[0].at <= joined[0].at
                 for api in OF_THE_GROUP:
                     assert {r.node for r in asked(cluster, api) if r.client_id == client} == {home}, api
-            assert len({r.node for r in asked(cluster, "Fetch")}) > 1  # records come from whoever leads
+            assert len({r.node for r in asked(cluster, "Fetch")}) > 1  # records come from the leaders
 
     play(scenario)
 

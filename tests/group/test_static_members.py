@@ -55,7 +55,7 @@ class Group:
         await self.place.on_member(self.members.pop(name).close(**how))
 
     async def until(self, condition: Callable[[], object], seconds: float = 120.0) -> None:
-        """Have everybody poll until something holds."""
+        """Have every member poll until something holds."""
 
         async def polls() -> None:
             await asyncio.gather(*(member.poll(0.1) for member in self.members.values()))
@@ -72,7 +72,7 @@ class Group:
         return {name: member.assignment() for name, member in self.members.items()}
 
     def shared(self) -> bool:
-        """Whether all four partitions are assigned, each once, and everybody has one at least."""
+        """Whether all four partitions are assigned, each once, and every member has one at least."""
         all_of_them = [tp for owned in self.owned().values() for tp in owned]
         return sorted(all_of_them) == [("t", number) for number in range(4)] and all(self.owned().values())
 

@@ -1,4 +1,4 @@
-"""Subscriptions and assignments against the blobs that Java wrote, and blobs that nobody should have written."""
+"""Subscriptions and assignments against the blobs that Java wrote, and blobs that no client should have written."""
 
 from __future__ import annotations
 

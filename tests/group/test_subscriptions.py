@@ -183,7 +183,7 @@ def test_another_pattern_takes_the_place_of_the_first_at_once() -> None:
 @pytest.mark.spec("S3-45", "B.13.7", "S3-28")
 def test_a_topic_of_the_pattern_that_the_leader_sees_first_costs_its_followers_no_join() -> None:
     class Generous(Assignor):
-        """Gives everybody a part of every topic, whatever they said they want."""
+        """Gives every member a part of every topic, whatever it subscribed to."""
 
         name = "generous"
 

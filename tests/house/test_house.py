@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LARGEST_FILE_BYTES = 2_000_000
 
-# Paths of one machine, and addresses of package registries: those are chosen by whoever installs.
+# Paths of one machine, and addresses of package registries: those are chosen at installation.
 MACHINE_BOUND = re.compile(
     r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+)/"
     r"|\b(?:pypi|pythonhosted)\.org\b|\brepo1?\.maven\b|\bmaven\.apache\.org/(?!POM)|--?(?:extra-)?index-url"

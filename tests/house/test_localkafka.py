@@ -95,7 +95,7 @@ def test_the_tools_table_is_read_by_its_column_names() -> None:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended, waiting up to 10 s. A zombie nobody reaps counts as ended."""
+    """Whether a process has ended, waiting up to 10 s. A zombie counts as ended."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:

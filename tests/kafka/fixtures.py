@@ -46,7 +46,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line that nobody overlooks when the real broker was not there."""
+    """One line that is hard to overlook when the real broker was not there."""
     reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
     if missing := [reason for reason in reasons if NO_KAFKA in reason]:
         terminalreporter.write_line(

@@ -27,7 +27,7 @@ def stop(*_: object) -> None:
 
 
 def tell(event: str, **details: Any) -> None:
-    """One line to whoever started this process."""
+    """One line to the process that started this one."""
     sys.stdout.write(json.dumps({"event": event, **details}) + "\n")
     sys.stdout.flush()
 

@@ -140,7 +140,7 @@ class Team:
         return Counter(number for member in self.members for number in member.numbers)
 
     def wait_until_seen(self, numbers: Iterable[int]) -> None:
-        """Wait until each of these records was seen by somebody."""
+        """Wait until each of these records was seen by a member."""
         wanted = set(numbers)
         self.wait(
             lambda: wanted <= set(self.seen()), lambda: f"not seen: {sorted(wanted - set(self.seen()))[:20]}"

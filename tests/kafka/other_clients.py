@@ -79,7 +79,7 @@ def wait_until_committed(kafka: KafkaCluster, group: str, offsets: dict[TopicPar
 def denied(
     kafka: KafkaCluster, operation: AclOperation, *names: str, kind: ResourceType = ResourceType.TOPIC
 ) -> Iterator[None]:
-    """Everybody is denied this operation on these topics, or on what `kind` says, for a while.
+    """Every principal is denied this operation on these topics, or on what `kind` says, for a while.
 
     The cluster has to have an authorizer.
     """

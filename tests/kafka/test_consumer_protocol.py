@@ -145,7 +145,7 @@ class Group:
             assert time.monotonic() < deadline, f"{owned}, {len(self.seen())} of {self.written} numbers seen"
 
     def shared(self) -> bool:
-        """Whether all partitions are owned, and everybody has some. Fails where one is owned twice."""
+        """Whether all partitions are owned, and every member has some. Fails where one is owned twice."""
         owned = [number for one in self.here.values() for number in one.owned()]
         assert len(owned) == len(set(owned)), owned
         return len(owned) == PARTITIONS and all(one.owned() for one in self.here.values())
@@ -168,7 +168,7 @@ def heartbeats(tap: Tap) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.spec("A-14", "B.17.2", "B.17.3", "B.17.5", "I-02", "I-10")
 def test_members_of_two_clients_share_come_and_go(kafka: KafkaCluster, fresh_name: str) -> None:
-    """Nothing is read twice: everybody commits what it gives up, and a member that leaves does too."""
+    """Nothing is read twice: every member commits what it gives up, and a member that leaves does too."""
     with Group(kafka, fresh_name) as group:
         ours = group.join("ours", Ours)
         group.until(group.shared)

@@ -17,7 +17,7 @@ SECONDS = 20
 
 
 def damaged_topic(kafka: KafkaCluster, name: str) -> TopicPartition:
-    """Three batches of five records, the second of which holds a value that nobody wrote."""
+    """Three batches of five records, the second of which holds a value that was never written."""
     kafka.create_topic(name)
     source = producer(kafka, linger_ms=500)
     for batch in range(BATCHES):

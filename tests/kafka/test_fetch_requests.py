@@ -128,7 +128,7 @@ def test_the_next_fetch_is_under_way_while_the_application_works(
 
 @pytest.mark.spec("S2-07", "S2-10", "S2-11", "S2-22")
 def test_what_is_not_taken_is_not_fetched_without_end(kafka1: KafkaCluster, fresh_name: str) -> None:
-    """One chunk is being drained and one waits, however long nobody polls."""
+    """One chunk is being drained and one waits, however long there is no poll."""
     kafka1.create_topic(fresh_name)
     source = producer(kafka1, batch_num_messages=1, linger_ms=0)
     for number in range(40):

@@ -82,7 +82,7 @@ def test_a_first_join_in_two_steps(request: pytest.FixtureRequest, cluster: str,
 
 @pytest.mark.spec("S3-24", "S3-25", "S4-10", "S4-12", "S4-16", "S1-26", "S1-27", "S1-28")
 def test_one_broker_has_all_of_the_groups_conversation(kafka3: KafkaCluster, fresh_name: str) -> None:
-    """The leader of the group's partition of `__consumer_offsets`, whoever is asked; on a connection of its own."""
+    """Any broker names the leader of the group's partition of `__consumer_offsets`; on a connection of its own."""
     kafka3.create_topic(fresh_name, 3)
     produce_numbers(kafka3, fresh_name, range(30), 3)
     number = offsets_partition(fresh_name, 5)
@@ -150,7 +150,7 @@ def test_a_rebalance_runs_while_the_application_does_not_poll(kafka1: KafkaClust
 
 
 def check_who_leads(taps: list[Tap]) -> None:
-    """One member was told of all and said who gets what; the others were told of nobody and said nothing."""
+    """One member received all members and sent an assignment; the others received none and sent none."""
     joins = [tap.answered("JoinGroup")[-1].response for tap in taps]
     plans = [tap.answered("SyncGroup")[-1].request.assignments for tap in taps]
     leads = [join.leader == join.member_id for join in joins]
@@ -162,7 +162,7 @@ def check_who_leads(taps: list[Tap]) -> None:
 @pytest.mark.slow
 @pytest.mark.spec("B.15.3", "S1-18", "D-01")
 def test_heartbeats_continue_while_the_application_works(kafka1: KafkaCluster, fresh_name: str) -> None:
-    """Longer than the session without a poll, and nobody takes the member for dead."""
+    """Longer than the session without a poll, and the member is not taken for dead."""
     kafka1.create_topic(fresh_name, 1)
     tap = Tap()
     with Consumer(fresh_name, **settings(kafka1, fresh_name), runtime=tap) as consumer:

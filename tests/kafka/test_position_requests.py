@@ -181,7 +181,7 @@ def test_every_leader_is_asked_once_and_all_of_them_together(kafka3: KafkaCluste
         assert {leaders[number] for number, _ in looked_up(one)} == {one.port}
     for one in tap.asked("Fetch"):
         assert {leaders[number] for number in fetched(one)} <= {one.port}
-        is_last_word = one.request.session_epoch == -1  # it gives the session back and waits for nobody
+        is_last_word = one.request.session_epoch == -1  # it gives the session back and waits for no response
         assert is_last_word or one.port not in one.beside
 
 

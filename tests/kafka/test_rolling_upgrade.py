@@ -61,7 +61,7 @@ def calls(member: Member, since: int) -> list[tuple[str, set[int]]]:
 
 
 def only_range_is_known(kafka: KafkaCluster, group: str) -> None:
-    """A member that knows another assignor alone is refused, and nobody else hears of it."""
+    """A member that knows another assignor alone is refused, and no other member hears of it."""
     settings = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": group}
     with Consumer(group, **settings, partition_assignment_strategy="roundrobin") as stranger:
         with pytest.raises(BrokerError) as caught:
@@ -70,7 +70,7 @@ def only_range_is_known(kafka: KafkaCluster, group: str) -> None:
 
 
 def only_what_moves_is_revoked(team: Team, members: dict[str, Member]) -> None:
-    """One more member comes, and everybody else keeps the rest of what it has."""
+    """One more member comes, and every other member keeps the rest of what it has."""
     had = {name: (len(member.events), member.owned) for name, member in members.items()}
     fifth = team.start("fifth", "confluent", partition_assignment_strategy=NEW)
     team.wait_until_shared([*members.values(), fifth], PARTITIONS)

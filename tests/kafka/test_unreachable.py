@@ -129,7 +129,7 @@ def test_each_cause_has_its_error_within_a_second(
         assert (caught.value.stage, caught.value.host, caught.value.port) == (stage, host, int(port))
         assert address in str(caught.value)
         began = time.monotonic()
-    assert time.monotonic() - began < TOLD_WITHIN  # close() waits for nobody
+    assert time.monotonic() - began < TOLD_WITHIN  # close() waits for no broker
 
 
 @pytest.mark.spec("B.4.7", "U-16")

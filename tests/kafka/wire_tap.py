@@ -125,7 +125,7 @@ class TappedProtocol(asyncio.BufferedProtocol):
         key = exchange.request.API_KEY
         version = exchange.version
         if exchange.api == "ApiVersions" and int.from_bytes(frame[4:6]) == 35:
-            version = 0  # UNSUPPORTED_VERSION comes in a form that everybody can read
+            version = 0  # UNSUPPORTED_VERSION comes in a form that every client can read
         _, at = read_response_header(key, version, frame)
         exchange.response, _ = read_message(response_name(key), version, frame, at)
 

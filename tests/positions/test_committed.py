@@ -285,7 +285,7 @@ def test_a_response_that_came_a_moment_before_is_not_used_where_things_changed(
             assert positions.all_consumed() == left
             assert (
                 cluster.metadata._last_seen_epochs.get(P0) == 7
-            )  # whoever has the partition: older metadata is stale
+            )  # with or without the partition: older metadata is stale
             assert "a newer leader epoch was seen" in cluster.updates
 
     run(scenario())

@@ -27,7 +27,7 @@ def consumer_of(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> Asyn
 
 
 def play(scenario: Callable[[], Awaitable[None]], seconds: float = 30.0) -> None:
-    """Run a scenario to its end: no task may be left running, and no error that nobody awaited."""
+    """Run a scenario to its end: no task may be left running, and no error that was not awaited."""
 
     async def run() -> None:
         unawaited: list[dict[str, Any]] = []

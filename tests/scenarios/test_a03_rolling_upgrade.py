@@ -83,10 +83,10 @@ def test_a03_two_rolling_steps_lead_from_range_to_cooperative_sticky() -> None:
             await check_that_only_what_moves_is_revoked(join, members)
             await asyncio.sleep(1)
             total = len(written) - 20
-            everybody = {id(member): member for member in earlier + members}.values()
-            counted = Counter(all_seen(*everybody))
+            every_member = {id(member): member for member in earlier + members}.values()
+            counted = Counter(all_seen(*every_member))
             assert set(range(total)) <= set(counted)
-            assert not any(member.errors for member in everybody)
+            assert not any(member.errors for member in every_member)
             codes = {one.response.error_code for one in place.asked("JoinGroup") if one.response}
             assert INCONSISTENT_GROUP_PROTOCOL not in codes
 

@@ -124,7 +124,7 @@ def test_a_cancelled_poll_leaves_a_consumer_that_continues(api: str) -> None:
 
 
 def check_that_one_member_joined_once(cluster: EmbeddedCluster) -> None:
-    """One JoinGroup to get a member id, one with it; one SyncGroup; the wait of nobody's poll is in them."""
+    """One JoinGroup to get a member id, one with it; one SyncGroup; they contain no wait of a poll."""
     assert [bool(one.request.member_id) for one in asked(cluster, "JoinGroup")] == [False, True]
     assert len(asked(cluster, "SyncGroup")) == 1
     assert len(asked(cluster, "OffsetFetch")) == 1

@@ -31,7 +31,7 @@ def brokers(place: Place) -> list[Any]:
 
 
 async def move(place: Place, how: str) -> None:
-    """Give every broker a new address; at the old ones nobody answers, or a port that refuses."""
+    """Give every broker a new address; the old ones do not answer, or refuse connections."""
     for node in place.cluster.state.brokers:
         old = f"broker-{node}"
         await place.listen_also(f"fresh-{node}", node, NEW.format(node))
@@ -181,7 +181,7 @@ def test_a15_a_dead_address_after_a_name_costs_one_set_up_timeout(
 ) -> None:
     async def scenario(place: Place) -> None:
         alive = [host.addresses[0] for host in brokers(place)]
-        addresses = ["10.8.0.1", *alive]  # nobody has the first one
+        addresses = ["10.8.0.1", *alive]  # no broker has the first one
         place.network.names[NAME] = [addresses[number] for number in order]
         place.cluster.produce("t", ["0"])
         settings = {"socket_connection_setup_timeout_ms": 2_000, "metadata_recovery_strategy": strategy}

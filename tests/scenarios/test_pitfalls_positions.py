@@ -77,7 +77,7 @@ def test_the_offset_after_the_last_record_is_committed_by_a_poll_after_the_inter
         consumer = place.consumer("t", **settings)
         await place.read(consumer, 10)
         committing = place.now
-        await asyncio.sleep(20)  # nobody polls
+        await asyncio.sleep(20)  # without a poll
         assert not place.asked("OffsetCommit")
         await place.on_member(consumer.poll(0))
         await asyncio.sleep(0.5)

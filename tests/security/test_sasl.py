@@ -418,7 +418,7 @@ def test_a_session_is_renewed_on_the_same_connection_before_the_next_request(sho
             await asyncio.sleep(0.085)  # the renewal is due now, and the first response is outstanding
             waiting = [asyncio.ensure_future(beat(connection)) for _ in range(3)]
             await asyncio.sleep(0)
-            waiting[0].cancel()  # whoever sets a renewal off may go away in the middle of it
+            waiting[0].cancel()  # the task that sets a renewal off may go away in the middle of it
             responses = await asyncio.gather(in_flight, *waiting[1:])
             assert [response.error_code for response in responses] == [1, 2, 3]
             assert (await beat(connection)).error_code == 4
@@ -462,7 +462,7 @@ def test_a_request_goes_out_between_renewals_that_take_longer_than_a_session(sho
 
 
 class Granting:
-    """A connection to a broker that accepts everybody for a while."""
+    """A connection to a broker that accepts every login for a while."""
 
     peer = Peer("broker", 9092, 1)
 

@@ -49,7 +49,7 @@ class Doors(base_events.BaseEventLoop):
     def run_in_executor(
         self, executor: object, func: Callable[..., Any], *args: object
     ) -> asyncio.Future[Any]:
-        """Run `func` here, in one piece, after a seeded delay; not at all if nobody waits for it before that."""
+        """Run `func` here, in one piece, after a seeded delay; not at all if no task waits for it before that."""
         done = self.create_future()
         timer = self.call_later(self.rng.random() * OFFLOAD_SECONDS, _run_into, done, func, args)
         done.add_done_callback(lambda _: timer.cancel())
@@ -61,5 +61,5 @@ def _run_into(done: asyncio.Future[Any], func: Callable[..., Any], args: tuple[o
         return
     try:
         done.set_result(func(*args))
-    except Exception as exc:  # noqa: BLE001 – whoever awaits gets it
+    except Exception as exc:  # noqa: BLE001 – the task that awaits gets it
         done.set_exception(exc)

@@ -103,7 +103,7 @@ class End(asyncio.Transport):
     # --- telling the protocol
 
     def connected(self, waiter: asyncio.Future[None] | None = None) -> None:
-        """Say that the connection stands, then let whoever waits go on."""
+        """Report the connection, then wake the task that waits for it."""
         self._inbox.protocol.connection_made(self)
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -172,7 +172,7 @@ class End(asyncio.Transport):
             self.out.finish()
 
     def hush(self) -> None:
-        """Let nothing that finds it later complain that nobody closed it."""
+        """Prevent later warnings that it was not closed."""
         self._closing = True
         over_tls = getattr(self._inbox.protocol, "_app_transport", None)
         if over_tls is not None:

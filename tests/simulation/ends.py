@@ -54,7 +54,7 @@ class Connection:
 
 
 def join(network: Network, number: int, ip: str, server: SimServer) -> Connection:
-    """A connection from whoever runs to a listening port at `ip`; the server hears of it soon."""
+    """A connection from the host that runs to a listening port at `ip`; the server hears of it soon."""
     here = HOST.get()
     names = host_name(here), host_name(server.host)
     own = LOOPBACK if ip == LOOPBACK or here is None else here.addresses[0]

@@ -34,7 +34,7 @@ class Row:
     """One record. `number` is its own in the whole run; `gone` says why it is in the log no more.
 
     `again`: another record lay there before, and was lost to a truncation. `reborn`: the topic was recreated, and the
-    old one went as far: a position knows no topic id and is taken over (B.5.5), so nobody need read this. `delivered`:
+    old one went as far: a position knows no topic id and is taken over (B.5.5), so it need not be read. `delivered`:
     some application was handed it; `released`: and asked for more, committed, or closed. `holder` is what was handed it
     last (see Holding).
     """
@@ -136,7 +136,7 @@ class Ledger(Observer):
         return next((row for row in self.between(tp, start, end) if row.state in self.visible), None)
 
     def undelivered(self) -> list[Row]:
-        """What lies in a log, may be seen, and was handed to nobody."""
+        """What lies in a log, may be seen, and was handed to no application."""
         return [row for row in self.all if not row.delivered and not row.gone and row.state in self.visible]
 
     # --- what the cluster tells

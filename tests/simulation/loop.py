@@ -71,7 +71,7 @@ class SimLoop(Doors):
         context: contextvars.Context | None = None,
     ) -> SimTask:
         if self.ended:
-            coro.close()  # it will never run; else Python would say that nobody awaited it
+            coro.close()  # it will never run; else Python would warn that it was never awaited
         return SimTask(self, coro, name, context)
 
     def call_soon(

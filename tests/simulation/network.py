@@ -62,7 +62,7 @@ class Network:
         self.refresh()
 
     def host_ended(self, host: Host) -> None:
-        """A host died or lost power: its ports close; its connections are reset, or nobody hears anything."""
+        """A host died or lost power: its ports close; its connections are reset, or go silent."""
         for key in [key for key, server in self.listeners.items() if server.host is host]:
             del self.listeners[key]
         for end in self.ends_of(host):
@@ -70,7 +70,7 @@ class Network:
         self.refresh()
 
     def at(self, address: str) -> Host | None:
-        """The host that has this address for whoever asks. Raises LookupError when there is none."""
+        """The host that has this address for the host that runs. Raises LookupError when there is none."""
         return HOST.get() if address == LOOPBACK else self.hosts[address]
 
     def next_port(self, name: str) -> int:
@@ -106,7 +106,7 @@ class Network:
         return await ServerOpening(self, factory).open(*args, **options)
 
     def join(self, ip: str, server: SimServer) -> Connection:
-        """Make a connection from whoever runs to a listening port."""
+        """Make a connection from the host that runs to a listening port."""
         self._numbers += 1
         connection = self.connections[self._numbers] = join(self, self._numbers, ip, server)
         self.loop.trace("connect", f"#{self._numbers}", *connection.names(), server.port)

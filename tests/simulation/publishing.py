@@ -28,7 +28,7 @@ ZSTD_SINCE: Final = Release.parse("2.1")
 async def publish(stage: Stage) -> None:
     """Until the quiet phase begins; then every transaction is ended, if readers have to wait for that.
 
-    Where they read what is not committed, transactions that nobody ends must not keep them (F-43).
+    Where they read what is not committed, transactions that are never ended must not keep them (F-43).
     """
     rng, scenario = stage.publisher_rng, stage.scenario
     transactions = stage.transactions

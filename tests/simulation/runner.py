@@ -147,7 +147,7 @@ async def supervise(stage: Stage) -> None:
 
 
 async def heal(stage: Stage) -> None:
-    """End every fault; whoever died is started again."""
+    """End every fault, and restart each member that died."""
     await faults.heal(stage)
     stage.make_whole()
     stage.quiet = True
@@ -157,7 +157,7 @@ async def heal(stage: Stage) -> None:
 
 
 async def awake(stage: Stage) -> None:
-    """Hosts that stand still go on, whoever works or closes comes to an end with it."""
+    """Hosts that stand still go on, and members that work or close finish that."""
     for _ in range(AWAKE_TRIES):
         usual = [(name, member) for name, member in stage.members.items() if name not in stage.guests]
         if all(stage.hosts[name].alive and not member.is_away for name, member in usual):
@@ -167,7 +167,7 @@ async def awake(stage: Stage) -> None:
 
 
 def start_all(stage: Stage) -> None:
-    """Start again whoever has ended."""
+    """Restart each member that has ended."""
     for name, member in list(stage.members.items()):
         if member.over and name not in stage.guests:
             stage.start_member(name)

@@ -130,7 +130,7 @@ class Stage:
             count = max([self.scenario.partitions, *(tp.partition + 1 for tp in self.ledger.former_ends)])
             self.cluster.create_topic(TOPIC, count, min(3, alive), times)
 
-    # --- what everybody asks
+    # --- questions of all parts
 
     @property
     def now(self) -> float:
@@ -161,7 +161,7 @@ class Stage:
         return topic.partitions if topic is not None else []
 
     def writable(self, partition: Partition) -> bool:
-        """Whether somebody leads it."""
+        """Whether it has a leader."""
         broker = self.cluster.state.brokers.get(partition.leader)
         return broker is not None and broker.running
 
@@ -208,7 +208,7 @@ class Stage:
         self.hosts[name].start(member.live(), name=f"application {member}")
 
     def kill_member(self, name: str, *, silently: bool = False) -> None:
-        """kill -9, seen by nobody but the network; silently: not even by that."""
+        """kill -9, seen by the network only; silently: not even by that."""
         member = self.members[name]
         if not member.over:
             member.over = True

@@ -141,7 +141,7 @@ def _left(client: Host) -> list[str]:
 
 
 def points_of_the_script() -> int:
-    """At how many points the script waits when nobody disturbs it."""
+    """At how many points the script waits when it is not disturbed."""
     trial, left = run(0, lambda world: one_trial(world, NEVER)).result
     assert trial.offsets == list(range(RECORDS))
     assert not left

@@ -58,7 +58,7 @@ class Driver:
         return result
 
     async def read(self, count: int) -> None:
-        """So many records, by partition: which partition is served first is nobody's promise."""
+        """So many records, by partition: which partition is served first is not promised."""
         found: dict[TopicPartition, list[Any]] = {}
         seen = 0
         while seen < count:

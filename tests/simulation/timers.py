@@ -53,7 +53,7 @@ class Timers:
                 batch.append(timer)
 
     def was_cancelled(self, timer: SimTimer) -> None:
-        """One that cancels a timer says so, before it fires."""
+        """Count a timer that was cancelled before it fired; drop these when they are most of the heap."""
         if not timer._scheduled:
             return
         self._cancelled += 1

@@ -116,7 +116,7 @@ def _run(seed: object, main: Callable[[World], Awaitable[T]], **options: Any) ->
             exc.add_note(f"seed {seed}, {loop.time():.6f} virtual s")
             raise
         digest = loop.trace_of.digest()
-        gc.collect()  # what was dropped with an exception that nobody fetched says so now
+        gc.collect()  # tasks dropped with an exception that was never retrieved report it now
         return Outcome(
             result,
             digest,
@@ -167,6 +167,6 @@ def _close(coroutine: Any) -> None:
             coroutine.close()
         except RuntimeError:
             continue
-        except Exception:  # noqa: BLE001 – of a program that is dead: nobody can hear it
+        except Exception:  # noqa: BLE001 – of a program that is dead
             return
         return

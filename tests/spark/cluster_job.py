@@ -19,7 +19,7 @@ PAGES = ("environment", "SQL", "executors", "jobs")
 
 
 class Silent:
-    """Nobody looks on."""
+    """No listener watches."""
 
     def planned(self, plan: Any) -> None: ...
 

@@ -33,7 +33,7 @@ class Log:
     sequences: dict[int, int] = attrs.field(factory=dict)
 
     def batch(self, *records: NewRecord, compression: Compression = Compression.NONE) -> None:
-        """A batch of nobody's transaction."""
+        """A batch outside of transactions."""
         self.visible += range(self.end, self.end + len(records))
         self._append(build_batch(records, compression=compression), len(records))
 

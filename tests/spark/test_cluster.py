@@ -241,7 +241,7 @@ def test_a_password_is_where_connections_are_made_and_nowhere_else(ran: Ran) -> 
 
 @pytest.mark.spec("SP-15")
 def test_the_code_came_with_the_job(python: Path, ran: Ran) -> None:
-    """Without --py-files nobody has it: neither the driver's Python nor that of the executors."""
+    """Without --py-files it is missing: neither the driver's Python nor that of the executors."""
     told = subprocess.run(
         [python, "-I", "-c", "import kclient"], capture_output=True, text=True, cwd="/", check=False
     )

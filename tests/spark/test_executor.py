@@ -95,7 +95,7 @@ def test_columns_are_cut_out_of_the_bytes_without_an_object_for_each_record(
 
 @pytest.mark.spec("SP-29", "SP-30")
 def test_only_the_columns_that_were_asked_for_are_built(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark takes Arrow apart row by row and column by column: a column that nobody wants costs twice."""
+    """Spark takes Arrow apart row by row and column by column: a column that is not wanted costs twice."""
 
     def refused(runs: object) -> pa.Array:
         raise AssertionError("bytes were touched that nobody asked for")

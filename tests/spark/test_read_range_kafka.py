@@ -242,7 +242,7 @@ def test_no_progress_ends_at_the_deadline_with_every_coordinate(
     write(kafka1, fresh_name, [Message(b"1")])
     read = options(kafka1, fresh_name, kafkaConsumer__pollTimeoutMs="2000")
     with within(4) as elapsed, pytest.raises(DeadlineError) as caught:
-        offsets_of([OffsetRange(fresh_name, 0, 1, 5)], read)  # nobody writes these
+        offsets_of([OffsetRange(fresh_name, 0, 1, 5)], read)  # these are never written
     assert elapsed.seconds >= 1
     for word in (f"{fresh_name}-0", "offset 1", "ends at 5", "leader 1", "pollTimeoutMs"):
         assert word in str(caught.value)

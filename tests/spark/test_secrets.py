@@ -262,7 +262,7 @@ def read(options: SourceOptions) -> Any:
 def test_no_error_shows_a_secret_not_even_with_its_local_variables(
     what: str, act: Callable[[SourceOptions], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody listens at the address, so whatever passes the check of the options fails where it connects."""
+    """Nothing listens at the address, so whatever passes the check of the options fails where it connects."""
     with caplog.at_level(logging.DEBUG), pytest.raises(KclientError) as caught:
         act(SourceOptions.parse({**LITERALS[what], "fetchOffset.numRetries": "0"}))
     found = traceback.TracebackException.from_exception(caught.value, capture_locals=True)

@@ -95,7 +95,7 @@ class Commits(Invariant):
         mine = self.held.get(member_id, self.owned.get(generation, {}).get(name))
         for tp, offset in offsets.items():
             self.stored.add((name, tp, offset.offset))
-            if mine is not None and tp not in mine and not self._nobody_else_has(name, generation, tp):
+            if mine is not None and tp not in mine and not self._no_other_member_has(name, generation, tp):
                 self.broken(f"{name} committed {tp}, which is not its own in generation {generation}")
             key = member_id, generation, tp
             before = self.latest.get(key, 0)
@@ -108,8 +108,8 @@ class Commits(Invariant):
                     self.may_go_back[name, tp] -= 1
             self.latest[key] = offset.offset
 
-    def _nobody_else_has(self, name: str, generation: int, tp: TopicPartition) -> bool:
-        """Whether the commit is on its way while the partition is given up: it is nobody's before that is known."""
+    def _no_other_member_has(self, name: str, generation: int, tp: TopicPartition) -> bool:
+        """Whether the commit is on its way while the partition is given up: it has no owner before that is known."""
         member = self.stage.members.get(name)
         if member is None or not member.is_cooperative:
             return False

@@ -30,7 +30,7 @@ GRACE_SECONDS: Final = 10.0  # as long as a request may be on its way
 def truncations_show(stage: Stage) -> bool:
     """Whether a client can find out that a log was cut below its position and has grown again.
 
-    A seek names no leader epoch, so after one it cannot either; applications seek where they are fidgety.
+    A seek names no leader epoch, so after one it cannot either; the applications of a fidgety scenario seek.
     """
     return Release.parse(stage.scenario.release) >= EPOCHS_SINCE and not stage.scenario.fidgety
 
@@ -44,7 +44,7 @@ def missed(stage: Stage, tp: TopicPartition, start: int, end: int) -> Row | None
 
 
 def is_excused(stage: Stage, row: Row) -> bool:
-    """Whether nobody need be handed this: the position was of a log that is gone, and nothing shows that."""
+    """Whether no member need be handed this: the position was of a log that is gone, and nothing shows that."""
     return (row.reborn and not topics_differ(stage)) or (row.again and not truncations_show(stage))
 
 
@@ -102,8 +102,8 @@ class AtLeastOnce(Invariant):
             self.looked[tp] = max(start, min(end, partition.log.end))
 
     def _is_of_a_later_log(self, row: Row, place: OffsetAndMetadata) -> bool:
-        """Whether the commit speaks of a tail that was cut off since: it names the epoch of its data, so whoever goes
-        on there is sent back to where the logs part (I-13)."""
+        """Whether the commit speaks of a tail that was cut off since: it names the epoch of its data, so a member that
+        goes on there is sent back to where the logs part (I-13)."""
         epoch = place.leader_epoch
         return row.again and epoch is not None and row.epoch > epoch and truncations_show(self.stage)
 
@@ -142,7 +142,7 @@ class NoGap(Invariant):
     def delivered(self, handed: Handed) -> None:
         holding, offset = handed.holding, handed.record.offset
         if holding is None or holding.next is None or handed.row is None or handed.row.gone:
-            return  # of a log that is gone nobody can say any more what was in it
+            return  # what was in a log that is gone is unknown
         row = missed(self.stage, handed.tp, holding.next, offset)
         if row is not None and not came_from_cut_tail(self.stage, holding):
             self.broken(f"{handed}, and not {row.offset}, with position {holding.next}")

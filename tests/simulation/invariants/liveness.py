@@ -36,7 +36,7 @@ class Progress(KnowsThePlan):
     def healed(self) -> None:
         scenario = self.stage.scenario
         if scenario.reset != "earliest":
-            return  # what is after the end that was looked up is nobody's
+            return  # what is after the end that was looked up has no owner
         self.until = self.stage.now + progress_seconds(scenario)
         grown = self.grown or len(self.stage.partitions()) > scenario.partitions
         if grown or keeps_partitions_back(self.stage):

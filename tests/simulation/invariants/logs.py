@@ -1,4 +1,4 @@
-"""What nobody should hear: exceptions without an owner, floods of warnings, secrets."""
+"""What should never be logged: exceptions without an owner, floods of warnings, secrets."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from tests.simulation.stage import Stage
 
 SLACK: Final = 1.0
-SETTLED_SECONDS: Final = 15.0  # without a rebalance: everybody knows where they are
+SETTLED_SECONDS: Final = 15.0  # without a rebalance: every member knows its assignment
 OF_CONNECTIONS: Final = ("close_idle", "finish_midway", "pieces", "reset", "reset_midway")
 OF_BROKERS: Final = ("kill_broker", "shut_down_broker")
 OF_MEMBERS: Final = ("kill_member",)
 
 
 class Convergence(Invariant):
-    """After everything has healed the group comes to rest, within two rebalances once nobody comes or goes.
+    """After everything has healed the group comes to rest, within two rebalances once no member comes or goes.
 
     New partitions, found by and by, are a reason for one more each.
     """

@@ -63,7 +63,7 @@ class Metrics(Invariant):
         self.cut = True
 
     def _look_at_most(self, member: Member, consumer: AsyncConsumer) -> None:
-        """What is after the last stable offset of this moment is no lag: nobody may read it yet."""
+        """What is after the last stable offset of this moment is not lag: it may not be read yet."""
         for tp, holding in member.holdings.items():
             partition = self.stage.cluster.state.partition(tp)
             if partition is None or holding.last is None or holding.next is None:
@@ -90,8 +90,8 @@ class Metrics(Invariant):
     def _look_at_lag(self, member: Member) -> None:
         """Everything was delivered: no lag is left, whatever the isolation level.
 
-        A truncation may leave offsets at the end that no batch holds: nobody gets past these, so they are a lag. Who
-        has left the group and not polled since knows what was so then; others read on.
+        A truncation may leave offsets at the end that no batch holds: no reader gets past these, so they are a lag.
+        A member that has left the group and not polled since knows what was so then; others read on.
         """
         consumer = member.consumer
         if consumer is None or consumer.group_metadata().generation_id < 0:

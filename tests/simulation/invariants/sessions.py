@@ -22,7 +22,7 @@ FIRST: Final = 1  # the epoch behind a full request
 class Sessions(Invariant):
     """After each answered Fetch the broker's session holds what the client thinks it holds: no partition is missing.
 
-    And a session goes on only after a response without an error: nobody knows what became of anything else.
+    And a session goes on only after a response without an error: what became of anything else is unknown.
     """
 
     id = "I-19"

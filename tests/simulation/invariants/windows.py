@@ -45,5 +45,5 @@ def disturbed(stage: Stage, since: float) -> bool:
 
 
 def keeps_partitions_back(stage: Stage) -> bool:
-    """Whether responses left partitions out: nobody can miss what was never named until metadata is renewed by age."""
+    """Whether responses left partitions out: what was never named cannot be missed until metadata is renewed by age."""
     return any(fault.kind == "partial_answer" and fault.target == "Metadata" for fault in stage.plan.faults)

@@ -48,7 +48,7 @@ def every_record_once(seed: int) -> Symptoms:
 
 
 def canonical_offsets(seed: int) -> Symptoms:
-    """Offsets are written in one order, that of numbers, whoever gives them: Spark compares their text. I-21."""
+    """Offsets are written in one order, that of numbers, however they are given: Spark compares their text. I-21."""
     draw = random.Random(seed)
     numbers = list(range(PARTITIONS))
     wanted = json.dumps({TOPIC: {str(number): number for number in numbers}})

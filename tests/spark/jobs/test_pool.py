@@ -39,7 +39,7 @@ def orphan(directory: Path, order: str, *, at_work: bool = True) -> int:
 
 
 def ended(pid: int) -> bool:
-    """Whether a process that is nobody's child here has ended."""
+    """Whether a process that is not a child of this one has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return True
