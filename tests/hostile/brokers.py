@@ -49,7 +49,7 @@ async def brokers_without_end(count: int, possible: bool) -> dict[str, Any]:
         host = host if possible else "x$(id) " + host
         many = [broker(number, host, peer.port) for number in range(count)]
         body = {version: metadata(version, many, ORDERS, 1) for version in (12, 13)}
-        peer.answers["MetadataRequest"] = lambda request, version: body[version]
+        peer.responses["MetadataRequest"] = lambda request, version: body[version]
         cluster, ended = cluster_of(peer), "started"
         try:
             await cluster.start()
@@ -72,7 +72,7 @@ async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
             version: metadata(version, [broker(0, "127.0.0.1", peer.port)], own + others, extra + 1)
             for version in (12, 13)
         }
-        peer.answers["MetadataRequest"] = lambda request, version: body[version]
+        peer.responses["MetadataRequest"] = lambda request, version: body[version]
         cluster, ended = cluster_of(peer), "started"
         try:
             await cluster.start()
@@ -91,7 +91,7 @@ async def announced_frames(leaders: int, announced: int, sent: int) -> dict[str,
         for peer in peers:
             await stack.enter_async_context(peer)
         rows = [broker(number, "127.0.0.1", peer.port) for number, peer in enumerate(peers)]
-        peers[0].answers["MetadataRequest"] = lambda request, version: metadata(version, rows, ORDERS, 1)
+        peers[0].responses["MetadataRequest"] = lambda request, version: metadata(version, rows, ORDERS, 1)
         cluster = cluster_of(peers[0])
         await cluster.start()
         asked = [cluster.request(node, FetchRequest(max_wait_ms=1, min_bytes=1)) for node in range(leaders)]

@@ -14,19 +14,22 @@ from kclient.protocol.registry import read_message, request_name, write_message
 from tests.default_responses import api_versions
 
 Body = bytes | Message | None
-Answer = Callable[[Any, int], Body]
+Respond = Callable[[Any, int], Body]
 SIZE = struct.Struct(">i")
 
 
 class RawPeer:
-    """`answers`: the name of a request → a function from request and version to the body of the response.
+    """`responses`: the name of a request → a function from request and version to the body of the response.
 
     A body is a message, bytes as they are, or None: the size of a frame of `announced` bytes is sent and `sent` bytes
     of it, and no more.
     """
 
-    def __init__(self, responses: dict[str, Answer], announced: int = 0, sent: int = 0) -> None:
-        self.answers: dict[str, Answer] = {"ApiVersionsRequest": lambda *asked: api_versions({}), **responses}
+    def __init__(self, responses: dict[str, Respond], announced: int = 0, sent: int = 0) -> None:
+        self.responses: dict[str, Respond] = {
+            "ApiVersionsRequest": lambda *asked: api_versions({}),
+            **responses,
+        }
         self.announced, self.sent = announced, sent
         self.port = 0
         self.asked: list[str] = []
@@ -47,18 +50,18 @@ class RawPeer:
         try:
             while True:
                 frame = await reader.readexactly(SIZE.unpack(await reader.readexactly(4))[0])
-                writer.write(self._answer(frame))
+                writer.write(self._response(frame))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             writer.close()
 
-    def _answer(self, frame: bytes) -> bytes:
+    def _response(self, frame: bytes) -> bytes:
         key, version, correlation_id = struct.unpack_from(">hhi", frame)
         _, at = read_message("RequestHeader", request_header_version(key, version), frame)
         name = request_name(key)
         request, _ = read_message(name, version, frame, at)
         self.asked.append(name)
-        body = self.answers[name](request, version)
+        body = self.responses[name](request, version)
         if body is None:
             return SIZE.pack(self.announced) + bytes(self.sent)
         head = write_message(
