@@ -34,7 +34,8 @@ class Patch:
 
 
 def check_call(before: Any, value: Any) -> None:
-    """Raise TypeError unless the function `value` takes the arguments of the function `before`."""
+    """Raise TypeError unless `value` takes the arguments of the function or method `before`."""
+    before, value = (getattr(one, "__func__", one) for one in (before, value))
     if not inspect.isfunction(before) or not inspect.isfunction(value):
         return
     parameters = inspect.signature(before).parameters.values()
