@@ -6,7 +6,8 @@ One topic for each codec and size of batches, with 6 partitions and records of 1
 (`readers.py`) reads all partitions from the beginning, without a group, and accesses every value. The readers take
 turns in rounds, so that a busy machine slows all of them; each round starts with another reader, so that none always
 runs first after a pause; a figure is the median over the rounds. They end when SECONDS_A_TOPIC have passed. The two
-slowest peers read a part of the topic. A goal is judged by CPU, because wall time depends on other load of the machine.
+slowest peers read a part of the topic. Java's figure includes loading its classes ("JIT warm-up included"): each time
+is a process of its own. A goal is judged by CPU, because wall time depends on other load of the machine.
 """
 
 from __future__ import annotations
