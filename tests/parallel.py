@@ -2,15 +2,16 @@
 
 | test | runs on |
 |---|---|
-| takes a real cluster, by a fixture or its name as parameter, or the Spark session | its worker: each starts once |
+| takes a real cluster, by a fixture or its name as parameter | its worker: each cluster starts once |
+| takes the Spark session | its worker; the worker of the cluster that it takes too, which then has a session as well |
 | takes a release of Kafka as parameter (`target`, `broker`) | the worker of that release |
 | marked `spread` | any worker, each test of the file on its own |
 | marked `exclusive` | the last group; no other worker runs a test meanwhile |
 | any other | the worker of its file, so that a fixture of the module is made once |
 
-The groups that take longest begin first, so that all workers end at about the same time. A cluster ends with its group:
-three idle brokers take an eighth of a core. Without pytest-xdist, or without `-n`, the tests run one after the other in
-the order of collection, and nothing here applies.
+The groups that take longest begin first, so that all workers end at about the same time. A cluster ends in the teardown
+of the last test of its group: three idle brokers take an eighth of a core. Without pytest-xdist, or without `-n`, the
+tests run one after the other in the order of collection, and nothing here applies.
 
 Only a worker knows the fixtures of a test, and only the controller distributes the tests: the workers write the group
 of each test into a file that the controller reads.
@@ -63,7 +64,10 @@ RUNNING = pytest.StashKey[list[tuple[pytest.FixtureDef[Any], pytest.FixtureReque
 def group_of(item: pytest.Item) -> str:
     """Return the name of the group of tests that one worker runs; a test that any worker may run is its own group."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    named = {f"_{value}" for value in parameters.values() if isinstance(value, str)}
+    values = {value for value in parameters.values() if isinstance(value, str)}
+    named = values.difference({"spark"}).union(
+        f"_{value}" for value in values
+    )  # "spark" is a writer of a job
     fixtures = named.union(getattr(item, "fixturenames", ()))
     for fixture, group in GROUP_OF_FIXTURE.items():
         if fixture in fixtures:
@@ -193,24 +197,39 @@ def pytest_fixture_setup(
     return result
 
 
-def end_fixtures(config: pytest.Config) -> None:
-    """End the clusters and the Spark session that run; a test that asks for one later gets a new one."""
-    running = config.stash.get(RUNNING, [])
-    while running:
-        fixture, request = running.pop()
-        fixture.finish(request)
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(
-    item: pytest.Item, nextitem: pytest.Item | None
-) -> Generator[None, object, object]:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Hold the lock around each test, outside of its timeout."""
     lock = item.config.stash.get(LOCK, None)
     if lock is None:
         return (yield)
     with lock.held(exclusive=is_exclusive(item)):
-        result = yield
-    if nextitem is not None and group_of(nextitem) != group_of(item):
-        end_fixtures(item.config)
-    return result
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """End the clusters and the Spark session with the last test of their group.
+
+    In its teardown, pytest reports what raises as an error of the test, and the lock and the timeout of the test hold.
+    """
+    try:
+        return (yield)
+    finally:
+        if LOCK in item.config.stash and nextitem is not None and group_of(nextitem) != group_of(item):
+            end_fixtures(item.config)
+
+
+def end_fixtures(config: pytest.Config) -> None:
+    """End what runs, whatever another one raises; a test that asks for a cluster later gets a new one."""
+    running, errors = config.stash.get(RUNNING, []), []
+    while running:
+        fixture, request = running.pop()
+        try:
+            fixture.finish(request)
+        except Exception as error:  # noqa: BLE001 – raised below
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("errors while the clusters of a group end", errors)

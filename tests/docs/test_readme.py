@@ -68,10 +68,10 @@ def test_the_loop_commits_what_it_was_given_and_the_batch_continues_after_it(
     assert kafka1.describe_group(fresh_name)[fresh_name, 0].committed == RECORDS
 
 
+@pytest.mark.usefixtures("spark")  # the block gets this session
 def test_spark_reads_the_topic_into_the_columns_that_are_named(
-    request: pytest.FixtureRequest, blocks: list[str], monkeypatch: pytest.MonkeyPatch
+    blocks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request.getfixturevalue("spark")  # the block gets this session, which ends with the test run
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     flights = run(blocks[2])["flights"]
     assert " ".join(flights.columns) == "key value topic partition offset timestamp timestampType"

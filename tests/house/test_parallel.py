@@ -28,9 +28,11 @@ TESTS = """
 
     LOG = pathlib.Path(__file__).parent / "log.txt"
 
+    WORKER = os.environ["PYTEST_XDIST_WORKER"]
+
     def note(text):
         with LOG.open("a") as log:
-            log.write(f"{os.environ['PYTEST_XDIST_WORKER']} {text}\\n")
+            log.write(f"{WORKER} {text}\\n")
 
     @pytest.fixture(scope="session")
     def _kafka1():
@@ -55,6 +57,10 @@ TESTS = """
     @pytest.mark.spec("S0-09")
     @pytest.mark.parametrize("number", range(20))
     def test_runs_anywhere(number):
+        note("waits")
+        until = time.monotonic() + 60
+        while LOG.read_text().count("kafka1 ends") < 2 and time.monotonic() < until:
+            time.sleep(0.01)
         note("begins")
         time.sleep(0.02)
         note("ends")
@@ -63,9 +69,37 @@ TESTS = """
     @pytest.mark.spec("S0-10")
     @pytest.mark.parametrize("number", range(3))
     def test_runs_alone(number):
-        note("begins")
+        note("alone begins")
         time.sleep(0.05)
-        note("ends")
+        note("alone ends")
+"""
+
+FAILING_END = """
+    import pathlib
+    import pytest
+
+    LOG = pathlib.Path(__file__).parent / "log.txt"
+
+    @pytest.fixture(scope="session")
+    def _kafka1():
+        yield
+        LOG.write_text("kafka1 ends")
+
+    @pytest.fixture(scope="session")
+    def _kafka3(_kafka1):
+        yield
+        raise TimeoutError("kafka3 still runs")
+
+    @pytest.fixture(scope="session")
+    def spark():
+        yield
+        raise TimeoutError("Spark still runs")
+
+    def test_takes_clusters(_kafka3, spark):
+        pass
+
+    def test_of_the_next_group():
+        assert LOG.read_text() == "kafka1 ends"
 """
 
 
@@ -89,11 +123,28 @@ def test_groups_locks_and_results(pytester: pytest.Pytester, monkeypatch: pytest
         lines.count("kafka1 starts") == lines.count("kafka1 ends") == 2
     )  # each file has a fixture of its own
     assert len({line.split()[0] for line in log if line.endswith("shares")}) == 1
-    # The group of the cluster comes first, and the tests that run alone last.
-    assert len(lines) - lines[::-1].index("kafka1 ends") < lines.index("begins", -6)
+    # The group of the cluster comes first: its end is what the tests that run anywhere wait for.
+    assert (
+        len(lines) - lines[::-1].index("kafka1 ends") <= lines.index("begins") < lines.index("alone begins")
+    )
+    alone = [at for at, line in enumerate(lines) if line == "alone begins"]
+    assert [lines[at + 1] for at in alone] == ["alone ends"] * 6
     assert len({line.split()[0] for line in log}) == 2
     written = json.loads((pytester.path / "spec.json").read_text(encoding="utf-8"))["rows"]
     assert {row: len(tests) for row, tests in written.items()} == {"S0-09": 40, "S0-10": 6}
+
+
+def test_an_error_while_a_cluster_ends_is_an_error_of_the_last_test_of_its_group(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    pytester.makepyfile(FAILING_END)
+    pytester.makeini(MARKERS)
+    result = pytester.runpytest_subprocess("-p", "tests.parallel", "-n", "1", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*ERROR at teardown of test_takes_clusters*"])
+    for cluster in ("kafka3", "Spark"):
+        result.stdout.fnmatch_lines([f"*TimeoutError: {cluster} still runs*"])
 
 
 def test_an_exclusive_test_waits_for_the_others_and_these_wait_for_it(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ class Dialogue:
 Open = Callable[[str], Dialogue]
 
 
-@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(params=["embedded", pytest.param("secure_kafka", marks=pytest.mark.kafka)])
 def open_at(request: pytest.FixtureRequest) -> Iterator[Open]:
     """Opens connections to the listener of a name: PLAINTEXT or SASL_PLAINTEXT."""
     opened: list[Dialogue] = []
@@ -127,7 +127,7 @@ def open_at(request: pytest.FixtureRequest) -> Iterator[Open]:
             for dialogue in opened:
                 dialogue.close()
     else:
-        kafka = request.getfixturevalue("secure_kafka")
+        kafka = request.getfixturevalue(request.param)
         yield lambda name: at(kafka.at(name), kafka.password)
         for dialogue in opened:
             dialogue.close()
