@@ -268,7 +268,7 @@ def test_what_goes_is_committed_first_so_the_next_owner_continues_where_the_last
     simulate(scenario, topics={"t": 4})
 
 
-@pytest.mark.spec("S3-10")
+@pytest.mark.spec("S3-10", "S3-11")
 def test_what_a_member_keeps_is_read_on_while_its_commits_before_the_rebalance_take_long() -> None:
     async def scenario(place: Place) -> None:
         keys = cooperative(enable_auto_commit=True, auto_commit_interval_ms=HOUR)
