@@ -88,12 +88,12 @@ def test_iterating_in_pieces_gives_the_same_records_as_at_once(
             if not wanted:
                 break
     assert seen == expected
-    assert delivered.next() is None
+    assert next(delivered.shared(), None) is None
 
 
 def test_what_is_taken_back_comes_no_more_and_reports_where_it_continues() -> None:
     delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
-    assert delivered.next() is not None
+    assert next(delivered.shared(), None) is not None
     assert delivered.return_undelivered([A]) == {A: OffsetAndMetadata(11, 4)}
     assert delivered.consumed(table(p0=11, p1=12)) == table(p0=11, p1=10)
     assert delivered.committable(table(p0=11, p1=12)) == table(p0=10, p1=10)

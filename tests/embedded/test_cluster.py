@@ -144,7 +144,7 @@ def test_a_connection_that_a_dying_broker_still_accepted_is_not_served() -> None
     async def main() -> None:
         async with EmbeddedCluster(brokers=2) as cluster:
             broker = cluster.state.brokers[1]
-            late = ServerConnection(broker, broker.listeners[0], broker.connections, broker.serve)
+            late = ServerConnection(broker, broker.listeners[0], broker.connections, broker.handle_request)
             cluster.kill(1)
             mine, theirs = socket.socketpair()
             with mine:

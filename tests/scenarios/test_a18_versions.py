@@ -164,14 +164,14 @@ def tap(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[tuple[int, int]]]:
     from kclient.embedded.broker import EmbeddedBroker
 
     seen: dict[int, list[tuple[int, int]]] = {}
-    serve = EmbeddedBroker.serve
+    serve = EmbeddedBroker.handle_request
 
     async def tapped(self: EmbeddedBroker, connection: Any, frame: memoryview) -> None:
         key, version = (int.from_bytes(frame[at : at + 2], "big") for at in (0, 2))
         seen.setdefault(connection.number, []).append((key, version))
         await serve(self, connection, frame)
 
-    monkeypatch.setattr(EmbeddedBroker, "serve", tapped)
+    monkeypatch.setattr(EmbeddedBroker, "handle_request", tapped)
     return seen
 
 
