@@ -137,8 +137,9 @@ def producing(cluster: EmbeddedCluster, wanted: list[Landed]) -> Iterator[None]:
         thread.join()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("ST-13", "SP-81", "SP-82")
-@pytest.mark.parametrize("writer", ["spark", pytest.param("direct", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("writer", ["spark", "direct"])
 def test_killed_at_random_moments_each_record_counts_once(
     cluster: EmbeddedCluster, tmp_path: Path, writer: str
 ) -> None:
