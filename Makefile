@@ -4,7 +4,7 @@
 PYTHON ?= python3
 N ?= 1000
 # For two cores: tests on real brokers, and of timeouts, wait more than they compute.
-JOBS ?= 5
+JOBS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -42,7 +42,7 @@ format: $(READY)  ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check jars $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=5 workers
+test: check jars $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=4 workers
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not exhaustive' --durations 15 --spec-results .cache/spec.json
 
 verify: check jars $(FLIGHTS)  ## check, then every test: the sets whole, more fuzz examples, all releases of Kafka and Spark (hours)
