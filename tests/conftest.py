@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
 
 pytest_plugins = ["tests.parallel", "tests.spec_plugin", "tests.kafka.fixtures", "pytester"]
 
@@ -14,3 +19,22 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def kclient_modules() -> Iterator[dict[str, ModuleType]]:
+    """Import these again, after pytester has ended."""
+    modules: dict[str, ModuleType] = {}
+    yield modules
+    sys.modules.update(modules)
+
+
+@pytest.fixture
+def pytester(kclient_modules: dict[str, ModuleType], pytester: pytest.Pytester) -> Iterator[pytest.Pytester]:
+    """Keep the modules of kclient that the test imports first.
+
+    pytester removes at its end what was first imported meanwhile. A later import would make a second class of a codec
+    that the registry has loaded, and its rows would equal none of the first.
+    """
+    yield pytester
+    kclient_modules |= {name: module for name, module in sys.modules.items() if name.startswith("kclient.")}
