@@ -93,7 +93,6 @@ class Activity:
             warnings.simplefilter("ignore", DeprecationWarning)  # its own, while it is imported
             from kafka import KafkaConsumer
         consumer = KafkaConsumer(
-            self.topic,
             bootstrap_servers=self.servers,
             group_id=self.name(what),
             client_id=what,
@@ -101,6 +100,9 @@ class Activity:
             enable_auto_commit=False,
         )
         try:
+            # If it joins before it has metadata of the topic, it may assign nothing and stay there for five minutes.
+            until(lambda: bool(consumer.partitions_for_topic(self.topic)))
+            consumer.subscribe([self.topic])
             until(lambda: bool(consumer.poll(100)))
             consumer.commit()
             yield
