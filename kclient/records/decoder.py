@@ -119,9 +119,8 @@ def _in_use() -> tuple[Decoder, DecoderChoice]:
     if wanted == "python":
         return PYTHON_DECODER, DecoderChoice("python", f"{VARIABLE} is python")
     try:
-        if (
-            "free-threading" in sys.version
-        ):  # loading what was built for the other builds would end the process
+        # Loading what was built for the other builds would end the process.
+        if "free-threading" in sys.version:
             raise ImportError("free-threaded Python has other objects")
         from kclient.records.decoder_native import NativeDecoder
     except ModuleNotFoundError:

@@ -438,7 +438,7 @@ def test_async_iteration_ends_when_the_consumer_is_closed_inside(
 ) -> None:
     if decoder_name == "native":
         pytest.importorskip("kclient.records._native", reason="the native decoder is not built")
-    monkeypatch.setattr(decoder, "decoder", lambda: SimpleNamespace(name=decoder_name))
+    monkeypatch.setattr(decoder, "is_native", lambda: decoder_name == "native")
 
     async def scenario(c: AsyncConsumer) -> None:
         seen = []
