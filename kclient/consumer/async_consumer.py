@@ -265,11 +265,11 @@ class AsyncConsumer:
 
         A record is committable when the next one is requested. A later loop continues after it.
         """
-        from kclient.records.decoder import decoder
+        from kclient.records.decoder import is_native
 
         self._open()
         self._processing.taken()
-        if decoder().name == "python":
+        if not is_native():
             return self
         from kclient.records._native import async_records
 
@@ -670,9 +670,7 @@ class AsyncConsumer:
 
     async def _poll_for_iteration(self) -> None:
         core = self._open()
-        await self._core.polls.poll(
-            ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True, ahead=True
-        )
+        await core.polls.poll(ITERATION_POLL_SECONDS, core.config.max_poll_records, one_by_one=True)
         self._processing.taken()
 
     def _hand_out_ahead(self) -> bool:

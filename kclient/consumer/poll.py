@@ -18,9 +18,8 @@ The steps, in this order, repeated after every change until there are records or
 9  records                       buffered records are decoded in the caller's context, positions move, interceptors
                                  run. Nothing is raised between moving the positions and returning the records
 
-Polls for iteration read ahead in step 9, and skip the others while nothing is due:
-`read_ahead.py`. `gather` uses the same place for records that wait until a batch is full; they count as not handed out
-meanwhile.
+Polls for iteration read ahead in step 9, and skip the others while nothing is due: `read_ahead.py`. `gather` uses the
+same place for records that wait until a batch is full; they count as not handed out meanwhile.
 """
 
 from __future__ import annotations
@@ -86,11 +85,9 @@ class Poll:
         self._inside: asyncio.Task[Any] | None = None
         self._ended = ChangeSignal()
 
-    async def poll(
-        self, timeout: float, max_records: int, *, one_by_one: bool = False, ahead: bool = False
-    ) -> Records[Any, Any]:
-        """Return records, or none after `timeout` seconds or if only positions moved. With `ahead`, read ahead."""
-        ahead = ahead and self._read_ahead.allowed
+    async def poll(self, timeout: float, max_records: int, *, one_by_one: bool = False) -> Records[Any, Any]:
+        """Return records, or none after `timeout` seconds or if only positions moved. Read ahead if `one_by_one`."""
+        ahead = one_by_one and self._read_ahead.allowed
         with self._inside_poll():
             self._begin(keeps_ahead=ahead)
             return await self._poll(
