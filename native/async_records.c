@@ -183,11 +183,7 @@ clear_next(PyObject *awaitable)
 static void
 deallocate_next(PyObject *awaitable)
 {
-    PyTypeObject *type = Py_TYPE(awaitable);
-    PyObject_GC_UnTrack(awaitable);
-    clear_next(awaitable);
-    PyObject_GC_Del(awaitable);
-    Py_DECREF(type);
+    deallocate_with(awaitable, clear_next);
 }
 
 static PyMethodDef next_methods[] = {
@@ -251,11 +247,7 @@ clear(PyObject *iterator)
 static void
 deallocate(PyObject *iterator)
 {
-    PyTypeObject *type = Py_TYPE(iterator);
-    PyObject_GC_UnTrack(iterator);
-    clear(iterator);
-    PyObject_GC_Del(iterator);
-    Py_DECREF(type);
+    deallocate_with(iterator, clear);
 }
 
 static PyType_Slot slots[] = {

@@ -73,6 +73,17 @@ read_varint(Section *section, int bits, uint64_t *raw)
 /* Handing the GIL over and back costs as much as decoding a few hundred records. */
 #define RECORDS_WITHOUT_GIL 1024
 
+/* Free an object of a type that was made at run time, and the reference that it has to its type. */
+static inline void
+deallocate_with(PyObject *object, inquiry clear)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    clear(object);
+    PyObject_GC_Del(object);
+    Py_DECREF(type);
+}
+
 /* records.c */
 int prepare_records(PyObject *module);
 PyObject *make_records(PyObject *module, PyObject *args);

@@ -36,13 +36,6 @@ typedef struct {
     Last timestamp, key_size, value_size;
 } RecordIterator;
 
-static PyObject *
-new_reference(PyObject *object)
-{
-    Py_INCREF(object);
-    return object;
-}
-
 /* Where the items of a tuple begin. PyTuple_SetItem would do, but its eleven calls are a fifth of a record's time, and
  * the limited API has nothing shorter. find_items() makes sure that it is so. */
 static Py_ssize_t items_offset;
@@ -79,8 +72,8 @@ makes_tuples_like(PyObject *pair)
     PyObject *made = new_tuple(&PyTuple_Type, 2);
     if (made == NULL)
         return 0;
-    items_of(made)[0] = new_reference(PyTuple_GetItem(pair, 0));
-    items_of(made)[1] = new_reference(PyTuple_GetItem(pair, 1));
+    items_of(made)[0] = Py_NewRef(PyTuple_GetItem(pair, 0));
+    items_of(made)[1] = Py_NewRef(PyTuple_GetItem(pair, 1));
     int same = PyObject_RichCompareBool(made, pair, Py_EQ) == 1 && PyObject_Hash(made) == PyObject_Hash(pair);
     Py_DECREF(made);
     return same;
@@ -121,7 +114,7 @@ number_object(Last *last, int64_t number)
         last->object = object;
         last->number = number;
     }
-    return new_reference(last->object);
+    return Py_NewRef(last->object);
 }
 
 static PyObject *
@@ -136,7 +129,7 @@ static PyObject *
 copy_span(const char *data, Py_ssize_t data_size, int32_t start, int32_t size)
 {
     if (size == -1)
-        return new_reference(Py_None);
+        return Py_NewRef(Py_None);
     if (start < 0 || size < 0 || size > data_size - start)
         return columns_do_not_fit();
     return PyBytes_FromStringAndSize(data + start, size);
@@ -149,7 +142,7 @@ key_or_value(PyObject *made, Py_ssize_t index, const char *data, Py_ssize_t data
     if (made == NULL)
         return copy_span(data, data_size, start, size);
     PyObject *object = PyList_GetItem(made, index);
-    return object == NULL ? NULL : new_reference(object);
+    return object == NULL ? NULL : Py_NewRef(object);
 }
 
 /* One header as (str, bytes or None). Bytes of a name that are not UTF-8 become U+FFFD, as in Java. */
@@ -169,7 +162,7 @@ read_header(Section *section)
     if (read_varint(section, 32, &raw) != SOUND || (int64_t)(raw >> 1) > section->size - section->position)
         columns_do_not_fit();
     else if (raw & 1)
-        value = new_reference(Py_None);
+        value = Py_NewRef(Py_None);
     else {
         value = PyBytes_FromStringAndSize(data + section->position, (Py_ssize_t)(raw >> 1));
         section->position += (int64_t)(raw >> 1);
@@ -219,23 +212,23 @@ next_record(PyObject *iterator)
         return NULL;
     PyObject_GC_UnTrack(record); /* a collection during the next lines must not see the items that are missing yet */
     PyObject **item = items_of(record);
-    item[TOPIC] = new_reference(self->constant[TOPIC]);
-    item[PARTITION] = new_reference(self->constant[PARTITION]);
-    item[TIMESTAMP_TYPE] = new_reference(self->constant[TIMESTAMP_TYPE]);
-    item[LEADER_EPOCH] = new_reference(self->constant[LEADER_EPOCH]);
+    item[TOPIC] = Py_NewRef(self->constant[TOPIC]);
+    item[PARTITION] = Py_NewRef(self->constant[PARTITION]);
+    item[TIMESTAMP_TYPE] = Py_NewRef(self->constant[TIMESTAMP_TYPE]);
+    item[LEADER_EPOCH] = Py_NewRef(self->constant[LEADER_EPOCH]);
     if ((item[OFFSET] = PyLong_FromLongLong(INT64_AT(OFFSETS))) == NULL
         || (item[TIMESTAMP] = number_object(&self->timestamp, INT64_AT(TIMESTAMPS))) == NULL
         || (item[KEY] = key_or_value(self->keys, index, data, size, INT32_AT(KEY_STARTS), key_size)) == NULL
         || (item[VALUE] = key_or_value(self->values, index, data, size, INT32_AT(VALUE_STARTS), value_size)) == NULL
-        || (item[HEADERS] = header_start < 0 ? new_reference(self->no_headers)
+        || (item[HEADERS] = header_start < 0 ? Py_NewRef(self->no_headers)
                                              : read_headers(data, size, header_start)) == NULL
         || (item[KEY_SIZE] = number_object(&self->key_size, key_size)) == NULL
         || (item[VALUE_SIZE] = number_object(&self->value_size, value_size)) == NULL) {
         Py_DECREF(record);
         return NULL;
     }
-    /* Only what a deserializer made can refer to the record: bytes, numbers and text refer to nothing. With many records alive the
-     * garbage collector would take longer to visit them than they took to make. */
+    /* Only what a deserializer made can refer to the record: bytes, numbers and text refer to nothing. With many records
+     * alive the garbage collector would take longer to visit them than they took to make. */
     if (self->keys != NULL || self->values != NULL)
         PyObject_GC_Track(record);
     self->index = index + 1;
@@ -276,11 +269,7 @@ clear(PyObject *iterator)
 static void
 deallocate(PyObject *iterator)
 {
-    PyTypeObject *type = Py_TYPE(iterator);
-    PyObject_GC_UnTrack(iterator);
-    clear(iterator);
-    PyObject_GC_Del(iterator);
-    Py_DECREF(type);
+    deallocate_with(iterator, clear);
 }
 
 static PyObject *
@@ -349,14 +338,14 @@ make_records(PyObject *Py_UNUSED(module), PyObject *args)
     RecordIterator *self = (RecordIterator *)PyType_GenericAlloc(iterator_type, 0); /* zeroed */
     if (self == NULL)
         return NULL;
-    self->record_type = (PyTypeObject *)new_reference(record_type);
-    self->constant[TOPIC] = new_reference(topic);
-    self->constant[PARTITION] = new_reference(partition);
-    self->constant[TIMESTAMP_TYPE] = new_reference(timestamp_type);
-    self->constant[LEADER_EPOCH] = new_reference(leader_epoch);
-    self->data = new_reference(data);
-    self->keys = keys == Py_None ? NULL : new_reference(keys);
-    self->values = values == Py_None ? NULL : new_reference(values);
+    self->record_type = (PyTypeObject *)Py_NewRef(record_type);
+    self->constant[TOPIC] = Py_NewRef(topic);
+    self->constant[PARTITION] = Py_NewRef(partition);
+    self->constant[TIMESTAMP_TYPE] = Py_NewRef(timestamp_type);
+    self->constant[LEADER_EPOCH] = Py_NewRef(leader_epoch);
+    self->data = Py_NewRef(data);
+    self->keys = keys == Py_None ? NULL : Py_NewRef(keys);
+    self->values = values == Py_None ? NULL : Py_NewRef(values);
     self->no_headers = PyTuple_New(0);
     if (self->no_headers == NULL)
         goto error;
