@@ -279,7 +279,7 @@ class CommitManager:
             ticket.finish()
 
     def omit_auto_commit(self, why: str) -> None:
-        """Log that close() does not commit automatically, because the consumer ... `why`."""
+        """Log that close() does not commit automatically. `why` follows "this consumer", as in "is in a rebalance"."""
         if self._config.enable_auto_commit:
             log.warning(
                 "no automatic commit on close: this consumer %s. The records since the last commit are returned again "

@@ -219,9 +219,8 @@ class RecordDelivery:
         blocked: list[CompletedFetch] = []
         expected = 0
         while expected < max_records and (fetch := self._buffer.take_ready()) is not None:
-            if fetch.error_code and (
-                ahead or picked or blocked
-            ):  # records first: this poll returns them, the next raises
+            # Records first: this poll returns them, the next one raises.
+            if fetch.error_code and (ahead or picked or blocked):
                 self._buffer.put_back(fetch.tp, in_front=True)
                 break
             if not self._may_deliver(fetch):

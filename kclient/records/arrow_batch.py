@@ -49,12 +49,12 @@ def arrow_batch(records: Records[Any, Any], columns: Sequence[str] | None) -> Ar
     batches = table.to_batches()
     if len(batches) > 1:
         batches = table.combine_chunks().to_batches()
-    empty = pa.RecordBatch.from_pylist([], schema=table.schema)
-    return ArrowBatch(batches[0] if batches else empty, records.next_offsets())
+    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+    return ArrowBatch(batch, records.next_offsets())
 
 
 def _by_partition(chunks: Iterable[Chunk]) -> list[Chunk]:
-    """Return one chunk for each partition: making a column costs about 0.1 ms a chunk, however few rows it has."""
+    """Return one chunk for each partition. Each chunk costs, however few rows it has: 0.1 ms without the extension."""
     runs: dict[TopicPartition, list[Columns]] = {}
     last: dict[TopicPartition, Chunk] = {}
     for chunk in chunks:
