@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -288,7 +289,6 @@ def test_duckdb_takes_records() -> None:
 
 
 def test_polars_takes_records() -> None:
-    polars = pytest.importorskip("polars", reason="polars is not installed")
     with decoder_of("native"):
         frame = polars.DataFrame(sample())
     assert frame.to_arrow().to_pylist() == sample().to_arrow().to_pylist()
