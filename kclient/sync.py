@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
@@ -164,13 +165,14 @@ class Consumer:
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         """Iterate over records until the consumer is closed; see `AsyncConsumer.__aiter__`."""
         self._run(self._inner.assignment)
-        return self._records()
+        return chain.from_iterable(self._deliveries())
 
-    def _records(self) -> Iterator[Record[Any, Any]]:
+    def _deliveries(self) -> Iterator[Iterable[Record[Any, Any]]]:
+        """Yield the records of one poll after another. No Python code runs between two records of a poll."""
         while not self._inner.closed:
             delivered = self._inner.delivered
             self._processing.taken()
-            yield from delivered
+            yield delivered
             if delivered is not self._inner.delivered or self._inner.closed:
                 continue
             if not self._hand_out_ahead():

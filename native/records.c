@@ -14,6 +14,7 @@
  */
 
 #include "native.h"
+#include <structmember.h>
 
 enum { TOPIC, PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, KEY, VALUE, HEADERS, LEADER_EPOCH, KEY_SIZE, VALUE_SIZE, FIELDS };
 enum { OFFSETS, TIMESTAMPS, KEY_STARTS, KEY_SIZES, VALUE_STARTS, VALUE_SIZES, HEADER_STARTS, COLUMNS };
@@ -33,6 +34,7 @@ typedef struct {
     PyObject *no_headers;       /* the empty tuple */
     Py_buffer columns[COLUMNS];
     Py_ssize_t index, count;
+    char ended;                 /* asked for a record after the last one */
     Last timestamp, key_size, value_size;
 } RecordIterator;
 
@@ -201,8 +203,10 @@ next_record(PyObject *iterator)
 {
     RecordIterator *self = (RecordIterator *)iterator;
     Py_ssize_t index = self->index;
-    if (index >= self->count)
+    if (index >= self->count) {
+        self->ended = 1;
         return NULL;
+    }
     const char *data = PyBytes_AsString(self->data);
     Py_ssize_t size = PyBytes_Size(self->data);
     int32_t key_size = INT32_AT(KEY_SIZES), value_size = INT32_AT(VALUE_SIZES), header_start = INT32_AT(HEADER_STARTS);
@@ -279,7 +283,22 @@ length_hint(PyObject *iterator, PyObject *Py_UNUSED(nothing))
     return PyLong_FromSsize_t(self->count - self->index);
 }
 
+static PyObject *
+end(PyObject *iterator, PyObject *Py_UNUSED(nothing))
+{
+    RecordIterator *self = (RecordIterator *)iterator;
+    self->count = self->index;
+    Py_RETURN_NONE;
+}
+
+static PyMemberDef iterator_members[] = {
+    {"handed_out", T_PYSSIZET, offsetof(RecordIterator, index), READONLY, "How many records it has returned."},
+    {"ended", T_BOOL, offsetof(RecordIterator, ended), READONLY, "Whether another record was asked for after the last."},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyMethodDef iterator_methods[] = {
+    {"end", end, METH_NOARGS, "Return no more records."},
     {"__length_hint__", length_hint, METH_NOARGS, "How many records are left."},
     {NULL, NULL, 0, NULL},
 };
@@ -291,6 +310,7 @@ static PyType_Slot iterator_slots[] = {
     {Py_tp_clear, clear},
     {Py_tp_dealloc, deallocate},
     {Py_tp_methods, iterator_methods},
+    {Py_tp_members, iterator_members},
     {0, NULL},
 };
 

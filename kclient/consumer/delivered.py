@@ -39,6 +39,7 @@ from typing import Any, Final, Self
 
 import attrs
 
+from kclient.consumer.iteration import iteration
 from kclient.log import THROTTLE_SECONDS, get_logger
 from kclient.records.reader import Chunk
 from kclient.records.records import Record, Records
@@ -97,8 +98,7 @@ class RecordsAhead:
 class DeliveredRecords:
     """The records of one poll: handed out at once, or one by one while iterating; and those read ahead.
 
-    `received` is False while the thread that polled has not received them. Iteration continues where it stopped, also
-    after an interrupt or a `break`, because the place is kept here and not in the iterator.
+    `received` is False while the thread that polled has not received them.
     """
 
     def __init__(
@@ -109,13 +109,12 @@ class DeliveredRecords:
         self.received = True
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
         self.one_by_one = one_by_one
-        self._at = 0  # index of the chunk that is being handed out
-        self._current: Record[Any, Any] | None = None  # the record that was handed out last, of that chunk
+        self._iteration = iteration(self._chunks if one_by_one else ())
         self._returned: set[TopicPartition] = set()
         self._committed: Offsets = {}
         # Set while an interrupted application closes: its listener's commit() leaves these records out.
         self.half_processed = False
-        self._iterator: Iterator[Record[Any, Any]] | None = None
+        self._shared: Iterator[Record[Any, Any]] | None = None
 
     def following(self) -> DeliveredRecords:
         """Return what iteration hands out after these: the first of the records read ahead."""
@@ -124,48 +123,22 @@ class DeliveredRecords:
     @property
     def all_handed_out(self) -> bool:
         """Whether iteration has handed out every record of this poll."""
-        return not self.one_by_one or (self._at >= len(self._chunks) and self._current is None)
+        return not self.one_by_one or self._iteration.place()[0] >= len(self._chunks)
 
     def replace(self, records: Records[Any, Any]) -> None:
         """Hand out these records instead. Those that interceptors have left out count as consumed."""
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
+        self._iteration = iteration(self._chunks if self.one_by_one else ())
 
     def shared(self) -> Iterator[Record[Any, Any]]:
         """Return the one iterator of all who take single records. It has ended when all were handed out."""
-        if self._iterator is None:
-            self._iterator = iter(self)
-        return self._iterator
+        if self._shared is None:
+            self._shared = iter(self)
+        return self._shared
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
-        """Yield the records that were not handed out yet; each is consumed when it is yielded."""
-        if not self.one_by_one:
-            return
-        returned = self._returned
-        while self._at < len(self._chunks):
-            chunk = self._chunks[self._at]
-            for record in self._rest(chunk):
-                self._current = record
-                yield record
-                if self._current is not record:
-                    break  # another loop over the same consumer went on: begin after its record
-                if returned and chunk.partition in returned:
-                    self._next_chunk()
-                    break
-            else:
-                self._next_chunk()
-
-    def _next_chunk(self) -> None:
-        self._at += 1
-        self._current = None
-
-    def _rest(self, chunk: Chunk) -> Iterator[Record[Any, Any]]:
-        if chunk.partition in self._returned:
-            return iter(())
-        records = iter(Records[Any, Any]((chunk,)))
-        last = self._current
-        if last is None or _partition(last) != chunk.partition:
-            return records
-        return (record for record in records if record.offset > last.offset)
+        """Iterate over the records that were not handed out yet; each is consumed when it is handed out."""
+        return iter(self._iteration)
 
     def consumed(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Offsets:
         """Return the offsets after all records handed out, or `committable` if those are half processed."""
@@ -177,8 +150,8 @@ class DeliveredRecords:
         """Return the positions without all delivered records. A loop that runs meanwhile may be one record further."""
         handed_out = self._waiting() if self.one_by_one else _first_offsets(self._chunks)
         held = self._first_ahead() | handed_out
-        if (current := self._current) is not None:
-            held[_partition(current)] = _at(current)
+        if (last := self._iteration.place()[1]) is not None:
+            held[last.partition] = OffsetAndMetadata(last.offset, last.leader_epoch)
         for tp, confirmed in self._committed.items():
             if tp in held and held[tp].offset < confirmed.offset:
                 held[tp] = confirmed
@@ -205,6 +178,9 @@ class DeliveredRecords:
         chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
         if self.one_by_one:
             self._returned.update(chosen)
+            for index, chunk in enumerate(self._chunks):
+                if chunk.partition in chosen:
+                    self._iteration.end(index)
         self.ahead.remove(chosen)
         return chosen
 
@@ -215,8 +191,9 @@ class DeliveredRecords:
     def _not_handed_out(self) -> Offsets:
         """Return the first offset of each partition that has records left, of this poll or read ahead."""
         rest = self._waiting() if self.one_by_one else {}
-        if self._current is not None and _partition(self._current) not in self._returned:
-            rest[_partition(self._current)] = _after(self._current)
+        last = self._iteration.place()[1]
+        if last is not None and last.partition not in self._returned:
+            rest[last.partition] = OffsetAndMetadata(last.offset + 1, last.leader_epoch)
         return self._first_ahead() | rest
 
     def _first_ahead(self) -> Offsets:
@@ -224,10 +201,8 @@ class DeliveredRecords:
 
     def _waiting(self) -> Offsets:
         """Return the first offset of each partition that iteration has not begun."""
-        waiting, current = self._chunks[self._at :], self._current
-        if current is not None and waiting and waiting[0].partition == _partition(current):
-            waiting = waiting[1:]
-        firsts = _first_offsets(waiting)
+        index, last = self._iteration.place()
+        firsts = _first_offsets(self._chunks[index if last is None else index + 1 :])
         return {tp: offset for tp, offset in firsts.items() if tp not in self._returned}
 
 
@@ -250,18 +225,6 @@ def _first_offsets(chunks: Iterable[Chunk]) -> Offsets:
 
 def _overlaid(positions: Mapping[TopicPartition, OffsetAndMetadata], held: Offsets) -> Offsets:
     return {tp: held.get(tp, position) for tp, position in positions.items()}
-
-
-def _partition(record: Record[Any, Any]) -> TopicPartition:
-    return TopicPartition(record.topic, record.partition)
-
-
-def _at(record: Record[Any, Any]) -> OffsetAndMetadata:
-    return OffsetAndMetadata(record.offset, record.leader_epoch)
-
-
-def _after(record: Record[Any, Any]) -> OffsetAndMetadata:
-    return OffsetAndMetadata(record.offset + 1, record.leader_epoch)
 
 
 class UndecodedRecords:

@@ -54,6 +54,11 @@ class Columns:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    @property
+    def has_arrays(self) -> bool:
+        """Whether the numbers are in arrays of C's own numbers, from which the extension makes `rows`."""
+        return False
+
     def raw_keys(self) -> list[bytes | None]:
         """Return the bytes of the keys, copied from `data`."""
         return _cut(self.data, self.key_starts, self.key_sizes)

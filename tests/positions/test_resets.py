@@ -85,9 +85,9 @@ def test_a_reset_in_flight_is_not_asked_for_again_before_the_request_timeout() -
     run(scenario())
 
 
-@pytest.mark.spec("S0-46")
+@pytest.mark.spec("S0-43", "S0-46")
 def test_a_request_that_fails_at_its_very_end_is_followed_by_one_other_only() -> None:
-    """The question's deadline and the moment at which it may be repeated are the same."""
+    """The deadline of a request is the time from which it may be sent again."""
 
     async def scenario() -> None:
         cluster = led_by_1()
