@@ -114,6 +114,16 @@ def iterate_async(servers: str, topic: str, wanted: int) -> int:
 
 
 @measured
+def to_arrow(servers: str, topic: str, wanted: int) -> int:
+    """Make a table of what each call returns, as `confluent_arrow` does."""
+    count = 0
+    with ours(servers, topic) as consumer:
+        while count < wanted:
+            count += consumer.poll(1.0, max_records=MANY).to_arrow().num_rows
+    return count
+
+
+@measured
 def arrow_batches(servers: str, topic: str, wanted: int) -> int:
     count = 0
     with ours(servers, topic) as consumer:
@@ -240,12 +250,13 @@ def built_franz() -> Path:
     return target
 
 
-POLL, POLL_MANY, ITERATE, ITERATE_ASYNC, ARROW = OURS = (
+POLL, POLL_MANY, ITERATE, ITERATE_ASYNC, TO_ARROW, ARROW = OURS = (
     "kclient poll()",
     f"kclient poll(max_records={MANY})",
     "kclient for record in",
     "kclient async for",
-    "kclient arrow_batches",
+    "kclient to_arrow",
+    "kclient arrow_batches(rows=100000)",
 )
 KAFKA_PYTHON, CONFLUENT, CONFLUENT_POLL, CONSUME, CONFLUENT_ARROW, AIOKAFKA, JAVA, FRANZ_GO = PEERS = (
     "kafka-python + crc32c",
@@ -262,6 +273,7 @@ READERS: Final[dict[str, Read]] = {
     POLL_MANY: measured(partial(poll, max_records=MANY)),
     ITERATE: iterate,
     ITERATE_ASYNC: iterate_async,
+    TO_ARROW: to_arrow,
     ARROW: arrow_batches,
     KAFKA_PYTHON: measured(kafka_python),
     CONFLUENT: measured(lambda servers, topic, wanted: consume(confluent(servers, topic), wanted)),

@@ -86,7 +86,7 @@ def decompress(codec: int, data: bytes | memoryview, limit: int, *, magic: int =
             return snappy.decompress(bytes(data), limit)
         if codec == Compression.LZ4:
             whole = lz4_frame.with_right_checksum(bytes(data)) if magic == 0 else data
-            return _decompress_frames(lz4_frame.new_frame, memoryview(whole), limit, RuntimeError)
+            return _decompress_frames(lz4_frame.Lz4Frame, memoryview(whole), limit, RuntimeError)
         if codec == Compression.ZSTD and magic == 2:
             return _decompress_zstd(view, limit)
     except ImportError as exc:

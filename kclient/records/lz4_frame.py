@@ -8,7 +8,6 @@ either is right.
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from kclient.errors import CorruptBatchError
 
@@ -21,37 +20,35 @@ _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = 2654435761, 2246822519, 32664
 
 
 class Lz4Frame:
-    """One frame. The library allocates all of `max_length` at once, so it is asked in growing steps."""
+    """One frame. The library allocates all of `max_length` at once, so it is asked in growing steps.
 
-    def __init__(self, decompressor: Any) -> None:
-        self._decompressor = decompressor
+    The functions below the library's own class do the same in half the time, which counts for batches of 16 kB.
+    """
 
-    @property
-    def eof(self) -> bool:
-        return bool(self._decompressor.eof)
+    def __init__(self) -> None:
+        import lz4.frame
 
-    @property
-    def unused_data(self) -> bytes:
-        unused: bytes | None = self._decompressor.unused_data
-        return b"" if unused is None else unused
+        self._decompress = lz4.frame.decompress_chunk
+        self._context = lz4.frame.create_decompression_context()
+        self._unread = b""
+        self.eof = False
+        self.unused_data = b""
 
     def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes:
-        step = min(max_length, max(_MIN_STEP_BYTES, 4 * len(data)))
-        parts = [self._decompressor.decompress(data, max_length=step)]
-        produced = len(parts[0])
-        while produced < max_length and not (self._decompressor.eof or self._decompressor.needs_input):
-            step = min(max_length - produced, 2 * step)
-            part = self._decompressor.decompress(b"", max_length=step)
+        rest = self._unread + data
+        step = min(max_length, max(_MIN_STEP_BYTES, 4 * len(rest)))
+        parts: list[bytes] = []
+        produced = 0
+        while True:
+            part, read, self.eof = self._decompress(self._context, rest, max_length=step)
             parts.append(part)
             produced += len(part)
-        return b"".join(parts)
-
-
-def new_frame() -> Lz4Frame:
-    """A decompressor for one frame."""
-    from lz4.frame import LZ4FrameDecompressor
-
-    return Lz4Frame(LZ4FrameDecompressor())
+            rest = rest[read:]
+            if self.eof or not rest or produced >= max_length:
+                break
+            step = min(max_length - produced, 2 * step)
+        self.unused_data, self._unread = (rest, b"") if self.eof else (b"", rest)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def compress(data: bytes) -> bytes:

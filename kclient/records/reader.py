@@ -57,9 +57,14 @@ class Chunk:
     runs: list[Columns] = attrs.field(factory=list)
     undecoded: int = 0
     unpacked_bytes: int = 0
+    _count: int | None = attrs.field(default=None, init=False)
 
     def __len__(self) -> int:
-        return sum(map(len, self.runs))
+        if (
+            self._count is None
+        ):  # asked for seven times on the way to the user; a chunk may have a hundred runs
+            self._count = sum(map(len, self.runs))
+        return self._count
 
     @property
     def size_bytes(self) -> int:
@@ -70,6 +75,7 @@ class Chunk:
         """Drop the records at and above `end_offset`, for readers of a range. The position stays as it is."""
         for run in self.runs:
             run.drop(bisect_left(run.offsets, end_offset), len(run))
+        self._count = None
 
 
 class PartitionReader:
