@@ -181,7 +181,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Write down the groups, before pytest-xdist tells the controller that the tests are collected."""
+    """Write the groups to a file before pytest-xdist notifies the controller that the tests are collected."""
     if worker := getattr(session.config, "workerinput", None):
         write_groups(Path(worker[DIRECTORY]), worker["workerid"], session.items)
 

@@ -5,7 +5,7 @@
     AWAIT_VALIDATION  the leader changed; OffsetForLeaderEpoch returns whether the position is still in the log
     FETCHING          has a valid position: the only state in which records are fetched, delivered and committed
 
-A transition that the table does not have is a bug in kclient and raises InternalError. `position_version` tells
+A transition that the table does not have is a bug in kclient and raises InternalError. `position_version` shows
 whether a response still fits the partition that the request was sent for. It changes with every change of the position
 except delivery, and no two versions are equal. A position that returns to the same offset, or a partition that returns
 to the same consumer, is therefore never mistaken for the old one.

@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """All of them want a real broker. The name of the fixture does not tell: other folders have a `broker` too."""
+    """All tests here need a real broker. The fixture's name cannot show it: other folders also have a `broker`."""
     item.add_marker("kafka")
 
 

@@ -56,7 +56,7 @@ def told(broker: Broker) -> dict[int, tuple[int, int]]:
 
 
 def newest(broker: Broker, api: str) -> int | None:
-    """The newest version of an API that the broker tells of."""
+    """The newest version of an API that the broker supports, None without that API."""
     key = MESSAGES[f"{api}Request"].api_key
     assert key is not None
     return told(broker).get(key, (0, None))[1]

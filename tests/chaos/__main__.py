@@ -49,7 +49,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run(kafka: KafkaCluster, seed: int, number: int) -> bool:
-    """One cycle, and whether all was well. What it is about is told before, what came of it after."""
+    """Run one cycle and return whether it passed. Print its plan before it and its result after it."""
     plan = draw(seed, number)
     print(f"cycle {number}: {plan}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{seed}-{number}-"))

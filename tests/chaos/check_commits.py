@@ -55,7 +55,7 @@ def to_the_end(history: History) -> Iterator[Finding]:
 
 
 def as_promised(history: History) -> Iterator[Finding]:
-    """I-08: a commit that a member was told to be done is one that the coordinator has taken."""
+    """I-08: if a member's commit succeeded, the coordinator has stored it."""
     taken = {(one.partition, one.offset) for one in history.taken}
     for commit in history.commits:
         missing = [pair for pair in commit.offsets.items() if pair not in taken]

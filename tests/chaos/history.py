@@ -33,7 +33,7 @@ class Ownership:
 
 @attrs.define(eq=False)
 class Commit:
-    """What a member asked to commit, and what it was told: `over` is None while it was told nothing."""
+    """The offsets that a member committed, and the outcome; `over` is None as long as there is none."""
 
     member: str
     at: float

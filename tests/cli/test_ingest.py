@@ -281,7 +281,7 @@ def test_status_of_what_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def failed(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[Done, dict]:  # type: ignore[type-arg]
-    """A job that fails: what it told, and its last event."""
+    """A job that fails: its output, and its last event."""
     done = call(capsys, *arguments, "--json")
     return done, done.events[-1]
 
@@ -421,7 +421,7 @@ def test_6_for_a_value_that_cannot_be_decoded(
     assert (done.code, event["exit_code"], event["error"]) == (6, 6, "DecodeError")
     assert "give --on-bad-record null, or dlq with --dlq" in done.err
     assert "badRecords" not in done.err
-    assert "no json" not in done.err + done.out  # a value is never told
+    assert "no json" not in done.err + done.out  # a value is never printed
 
 
 @pytest.mark.spec("SP-76", "SP-88")

@@ -35,7 +35,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 class Job:
-    """A job that tells its events through a pipe."""
+    """A job that writes its events to a pipe."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.process = subprocess.Popen(

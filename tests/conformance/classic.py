@@ -101,7 +101,7 @@ class Member:
         return self.joined()
 
     def begin(self) -> Self:
-        """Get a member id where the version wants that first, then ask to join; `joined` tells the rest."""
+        """Get a member id where the version requires one, then send JoinGroup; `joined` returns the response."""
         if not self.member_id and self.instance_id is None and self.version("JoinGroup") >= 4:
             response = self.ask_to_join()
             assert response.error_code == errors.MEMBER_ID_REQUIRED, response
@@ -115,7 +115,7 @@ class Member:
         return self
 
     def join(self) -> Any:
-        """Join, and be told so."""
+        """Join the group; the response has no error."""
         response = self.begin().joined()
         assert response.error_code == errors.NONE, response
         return response
@@ -140,7 +140,7 @@ class Member:
         return SyncGroupRequest(**{**fields, **changes})
 
     def send_sync(self, plan: dict[str, bytes] | None = None, **changes: Any) -> None:
-        """Ask for the assignment; `synced` tells it."""
+        """Send SyncGroup; `synced` returns the response."""
         self.raw_client.send(self.sync_request(plan, **changes), self.version("SyncGroup"))
 
     def synced(self, timeout: float = SECONDS) -> Any:

@@ -109,7 +109,7 @@ def test_members_that_share_and_leave(target: Target, group: str) -> None:
         (7, "m2", [2, 3]),
         (6, 3),
         (8, "m2", 3, 0, UNRELEASED, {}, {}),
-        # m1 is told to give up, and does; m2 gets it
+        # the heartbeat response asks m1 to revoke, and m1 does; m2 gets the partitions
         (8, "m1", 2, 2, UNREVOKED, {0: 2, 1: 2}, {2: 2, 3: 2}),
         (8, "m1", 3, 2, STABLE, {0: 2, 1: 2}, {}),
         (8, "m2", 3, 3, STABLE, {2: 3, 3: 3}, {}),

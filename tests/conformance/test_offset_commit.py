@@ -223,7 +223,7 @@ def test_a_commit_counts_as_a_heartbeat(target: Target, group: str, topic: str) 
 
 @pytest.mark.spec("B.21")
 def test_a_commit_that_is_too_large_for_one_batch_is_refused_as_a_whole(target: Target, group: str) -> None:
-    """What coordinators of 4.x answer for it has changed: an error that tells nothing."""
+    """Coordinators of 4.x return another error for it: one that does not name the cause."""
     partitions = list(range(260))  # with 4,096 bytes of metadata each more than max.message.bytes, 1,048,588
     topic = target.topic(partitions=len(partitions))
     version = target.newest("OffsetCommit")

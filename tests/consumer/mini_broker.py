@@ -43,7 +43,7 @@ FAST = {
 
 
 class MiniBroker(ScriptedBroker):
-    """See the module. Steps of a script come before what it answers by itself."""
+    """See the module. Steps of a script come before its default responses."""
 
     def __init__(self, *script: On, topics: dict[str, int]) -> None:
         super().__init__(*script, topics=topics, versions=VERSIONS)

@@ -29,7 +29,7 @@ class Outcomes(list[Any]):
 @pytest.mark.spec("B.14.2", "B.18")
 @BEGINNINGS
 def test_a_commit_of_a_consumer_that_is_not_connected_yet_has_its_outcome_at_close(beginning: str) -> None:
-    """And no group is joined for it: a subscribed consumer that has not joined is told that it may not commit."""
+    """And no group is joined for it: if a subscribed consumer has not joined, its commit fails."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:

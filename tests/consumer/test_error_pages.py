@@ -18,7 +18,7 @@ CLASSES = sorted(
 
 
 def attributes(cls: type) -> set[str]:
-    """What an error tells beyond its text."""
+    """The attributes of an error, which hold more than its text."""
     own = {name for base in cls.__mro__[:-1] for name in vars(base).get("__annotations__", {})}
     return own - {"kc_code", "retriable"}
 

@@ -21,7 +21,7 @@ KEYS: dict[str, Any] = {"group_id": "g", "auto_offset_reset": "earliest", "enabl
 
 
 class Seen:
-    """Writes down what it is told."""
+    """Records the calls that it gets."""
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {}
@@ -72,7 +72,7 @@ class FirstPartition:
 
 
 class Raises:
-    """Fails whatever it is told."""
+    """Raises in every call."""
 
     def on_consume(self, records: Records[Any, Any]) -> None:
         raise RuntimeError("no")

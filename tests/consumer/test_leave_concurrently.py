@@ -23,7 +23,7 @@ Act = Callable[[], Awaitable[object]]
 
 @attrs.define
 class Journal(RebalanceListener):
-    """Writes down what it was told, takes `seconds` for a method, or does something in it; notices two at a time."""
+    """Records its calls, takes `seconds` for a method, or acts in it; detects two calls at the same time."""
 
     seconds: dict[str, float] = attrs.field(factory=dict)
     acts: dict[str, Act] = attrs.field(factory=dict)
@@ -248,7 +248,7 @@ def test_close_does_not_wait_for_ever_for_the_listener_that_another_call_notifie
 @pytest.mark.spec("I-12", "I-30")
 @protocols
 def test_what_was_lost_is_reported_before_what_another_membership_brings(protocol: str) -> None:
-    """The poll is still inside of on_partitions_assigned when the next membership has something to tell."""
+    """The poll is still inside of on_partitions_assigned when the next membership has a call for the listener."""
 
     async def scenario(place: Place) -> None:
         journal = Journal({"assigned": SLOW})
@@ -287,7 +287,7 @@ def test_what_was_lost_is_reported_by_the_next_call_that_leaves_and_not_beside_a
 @protocols
 @pytest.mark.parametrize("method", ["assigned", "revoked"])
 def test_what_the_listener_assigns_manually_stays(protocol: str, method: str) -> None:
-    """Also where it is the very partition that it is told of, and where another call waits to give that up."""
+    """Also if it is the partition that the listener is called for, and another call waits to revoke that one."""
 
     async def scenario(place: Place) -> None:
         async def by_hand() -> None:

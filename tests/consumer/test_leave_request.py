@@ -92,7 +92,7 @@ def test_a_member_that_cancels_unsubscribing_while_joining_and_subscribes_again_
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("turns", [3, 4, 8])
 def test_a_member_that_joins_again_joins_after_leave_group(protocol: str, turns: int) -> None:
-    """Else the coordinator takes the goodbye for that of the new member: the consumer protocol keeps the member id."""
+    """Otherwise LeaveGroup would remove the new member: the consumer protocol keeps the member id."""
 
     async def scenario(place: Place) -> None:
         consumer = place.consumer("t", group_id="g", group_protocol=protocol)

@@ -139,7 +139,7 @@ def test_a_poll_that_ends_does_not_end_the_join_in_flight() -> None:
                 polls += 1
             assert len(records) == 5
             assert polls > 10
-            assert len(broker.of("JoinGroupRequest")) == 2  # the first one was told its member id
+            assert len(broker.of("JoinGroupRequest")) == 2  # the first response has only the member id
 
     with_broker(scenario)
 

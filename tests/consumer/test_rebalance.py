@@ -20,7 +20,7 @@ REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID = 27, 25
 
 
 class Journal(RebalanceListener):
-    """Writes down what it was told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[TopicPartition, ...]]] = []

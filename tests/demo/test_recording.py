@@ -33,7 +33,7 @@ def test_partitions_are_a_members_until_it_has_them_no_more() -> None:
     run = a_run(owners=[])
     run.owns("A", [0, 1], 1.0)
     run.owns("B", [1], 2.0)
-    run.owns("A", [0], 2.1)  # told later than the other's gain
+    run.owns("A", [0], 2.1)  # recorded after the other owner's gain
     run.owns("A", [0], 3.0)
     assert run.owners == [Owner(0, "A", 1.0), Owner(1, "A", 1.0, 2.1), Owner(1, "B", 2.0)]
 

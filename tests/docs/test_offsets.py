@@ -42,7 +42,7 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(re.findall(r"`(--?[a-z-]+)`", "".join(re.findall(r"^\|.*", PAGE, re.MULTILINE)))) == options
 
 
-# --- the rows that tell history
+# --- the rows about earlier releases
 
 
 @pytest.mark.spec("S1-14")

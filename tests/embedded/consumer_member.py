@@ -1,7 +1,7 @@
 """Members of the consumer protocol that talk to an embedded cluster on the running loop.
 
-`Member` sends what it is told to. `Client` follows the protocol as a client library does, with a user who may take
-his time to give partitions up, and a network that may lose responses.
+`Member` sends the requests that a test asks for. `Client` follows the protocol as a client library does, with an
+application that may revoke slowly, and a network that may lose responses.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def described(raw_client: RawClient, group: str, node: int | None = None) 
 
 
 class Client(Member):
-    """Follows the protocol. `owned` is what its user may read; `target` the assignment that it was last told."""
+    """Follows the protocol. `owned` is what its application may read; `target` the assignment of the last response."""
 
     def __init__(self, raw_client: RawClient, group: str, member_id: str, topics: list[str]) -> None:
         super().__init__(raw_client, group, member_id)
@@ -106,7 +106,7 @@ class Client(Member):
             self.owned &= self.target  # what is new it takes when it has said that the old is given up
 
     async def subscribe(self, topics: list[str]) -> None:
-        """Another subscription, told with the next heartbeat."""
+        """Change the subscription; the next heartbeat sends it."""
         self.topics, self.said_all = topics, False
 
     async def _send(self) -> Any:

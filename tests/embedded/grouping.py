@@ -53,7 +53,7 @@ def play(scenario: Scenario, release: str = "4.3", brokers: int = 3, **config: A
     async def main() -> None:
         usual = {
             "group.initial.rebalance.delay.ms": int(INITIAL_DELAY * 1000),
-            "connections.max.idle.ms": -1,  # days pass here, and a raw client does not come again by itself
+            "connections.max.idle.ms": -1,  # days pass here, and a raw client does not reconnect
         }
         names = usual | {name.replace("_", "."): value for name, value in config.items()}
         async with (

@@ -32,7 +32,7 @@ async def answered(task: asyncio.Task[Any]) -> bool:
 
 
 def roll(response: Any) -> dict[str, bytes]:
-    """Member id → metadata, as the leader is told."""
+    """Member id → metadata, as in the leader's JoinGroup response."""
     return {row.member_id: row.metadata for row in response.members}
 
 

@@ -26,7 +26,7 @@ Test = Callable[[EmbeddedCluster, OneTopic], Awaitable[None]]
 
 
 class Watcher(Observer):
-    """What was told of it."""
+    """Records the offsets that compaction removed, and the new log start offsets."""
 
     def __init__(self) -> None:
         self.removed: list[int] = []

@@ -22,7 +22,7 @@ from tests.embedded.raw_client import RawClient
 
 pytestmark = pytest.mark.spec("B.17.6")
 
-GROUP = "readers"  # time goes on by itself as well, so no scene tells seconds apart
+GROUP = "readers"  # real time passes too, so no scene depends on single seconds
 
 Scene = Callable[[EmbeddedCluster, RawClient], Awaitable[None]]
 
@@ -353,7 +353,7 @@ def written(partition: Any) -> list[tuple[int, Any]]:
     return found
 
 
-# --- what observers are told
+# --- the calls that observers get
 
 
 def test_observers_are_notified_who_holds_what_in_which_epoch() -> None:

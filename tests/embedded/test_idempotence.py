@@ -95,7 +95,7 @@ def test_sequences() -> None:
     [("4.3", NONE), ("2.5", NONE), ("2.4", UNKNOWN_PRODUCER_ID), ("1.0", UNKNOWN_PRODUCER_ID)],
 )
 def test_a_producer_whose_records_are_gone(release: str, code: int) -> None:
-    """KIP-360: whatever sequence comes first is taken. Producers up to 2.4 were told to start again."""
+    """KIP-360: the broker accepts any first sequence. Up to 2.4 it returned UNKNOWN_PRODUCER_ID."""
 
     async def test(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         batch = build_batch([NewRecord()], producer_id=7, producer_epoch=0, base_sequence=9)

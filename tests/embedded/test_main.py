@@ -1,4 +1,4 @@
-"""The stand-alone cluster: it says where it is, serves, obeys, and ends when it is told to."""
+"""The stand-alone cluster: it prints its address, serves, runs commands, and exits when asked to."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_it_obeys_and_reports_what_happens() -> None:
     assert "topic more is made, 3 partitions" in told[2]
     assert "There is no broker 9" in told[3]
     assert ["is not a command" in text for text in told[4:6]] == [True, True]
-    assert "broker 1 is started" in told[6]  # which takes time, so it is told when all else is
+    assert "broker 1 is started" in told[6]  # which takes time, so it is logged last
 
 
 def test_one_is_reported_as_one() -> None:

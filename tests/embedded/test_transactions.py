@@ -174,7 +174,7 @@ def test_the_last_epoch_is_followed_by_another_producer_id(v2: bool) -> None:
             await settled(cluster)
             new = (producer.producer_id, producer.epoch)
             producer.producer_id, producer.epoch = last
-            assert await producer.end(commit=True) == NONE  # asked again, told again
+            assert await producer.end(commit=True) == NONE  # the same request gets the same response
             assert (producer.producer_id, producer.epoch) == new
         else:
             assert await producer.init() == NONE

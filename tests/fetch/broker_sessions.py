@@ -23,7 +23,7 @@ NEWEST_BY_NAME = 12
 
 
 class BrokerSessions:
-    """`fetched` is what the last request made the broker fetch; `unheard` partitions have nothing new to tell."""
+    """`fetched` is what the broker fetched for the last request; an incremental response omits `unheard` partitions."""
 
     def __init__(self, seed: int = 1, slots: int = 3) -> None:
         self.sessions = FetchSessionCache(Runtime(rng=random.Random(seed)), slots)

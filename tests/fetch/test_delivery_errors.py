@@ -1,4 +1,4 @@
-"""Errors at delivery: told at their turn, once or until the user acts, and never at the cost of collected records."""
+"""Errors at delivery: raised in order, once or until the user acts, and no collected record is lost."""
 
 from __future__ import annotations
 

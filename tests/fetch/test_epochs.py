@@ -249,7 +249,7 @@ def test_what_was_fetched_of_the_old_topic_is_not_returned() -> None:
 
 @pytest.mark.spec("S2-27", "B.10.8", "B.10.14")
 def test_numbers_of_a_response_that_came_too_late_for_its_position_are_kept() -> None:
-    """A session tells them only once."""
+    """A fetch session sends them only once."""
 
     async def scenario() -> None:
         cluster = on_node_1()

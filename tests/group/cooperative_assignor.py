@@ -12,7 +12,7 @@ from kclient.types import GroupMetadata, TopicPartition
 
 
 class KeepAndShare(Assignor):
-    """See the module. It notes what it was told, as any assignor of a user's may."""
+    """See the module. It records the calls of on_assignment, as a user's assignor may."""
 
     name = "keep-and-share"
     supported_protocols: Sequence[str] = (COOPERATIVE,)

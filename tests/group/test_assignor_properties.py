@@ -66,7 +66,7 @@ def assign(assignor: Assignor, topics: Topics, members: Sequence[Member]) -> Giv
 def after(
     members: Iterable[Member], given: Mapping[str, tuple[TopicPartition, ...]], generation: int
 ) -> list[Member]:
-    """The members at the next rebalance, as members of either assignor tell what they have."""
+    """The members at the next rebalance: each reports its partitions as members of either assignor do."""
     return [
         attrs.evolve(
             member,

@@ -1,7 +1,7 @@
 """A member whose calls are cancelled at any await of a rebalance, a commit or a close: it goes on, or is gone. I-30.
 
-A scripted life in a group of two is repeated, each time cancelled at another of its awaits, listeners and callbacks
-included. Then it is led to its end: nothing may be missing, told twice, out of order, or left behind.
+A scripted run in a group of two is repeated, each time cancelled at another of its awaits, listeners and callbacks
+included. Then it runs to its end: nothing may be missing, reported twice, out of order, or left open.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def beating(settings: dict[str, Any]) -> dict[str, Any]:
 
 @attrs.define
 class Owner:
-    """A listener that takes its time, commits what it gives up, and keeps account of what it was told."""
+    """A slow listener: it commits what it revokes, and records calls that do not fit what it owns."""
 
     consumer: AsyncConsumer | None = None
     owned: set[Tp] = attrs.field(factory=set)

@@ -1,4 +1,4 @@
-"""Cooperative rebalances (KIP-429) on a real group: who keeps what, who is told what, and what goes on meanwhile."""
+"""Cooperative rebalances (KIP-429) in a group: kept partitions, listener calls, and fetching meanwhile."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def offsets_seen(member: GroupMember, partition: int) -> list[int]:
     return [one.offset for one in member.seen if one.partition == partition]
 
 
-# --- who keeps what, and who is told what
+# --- kept partitions and listener calls
 
 
 @pytest.mark.spec("S3-43", "S3-44", "S3-49", "S3-52", "B.13.4", "B.13.7", "B.13.11")
@@ -80,7 +80,7 @@ def test_before_a_join_only_the_partitions_of_topics_not_wanted_any_more_are_giv
             await a.subscribe("t")
             await until(lambda: len(joins(a)) == 4)
             assert [(told.method, told.assignment) for told in a.told[:1]] == [
-                ("revoked", (0, 0, 1, 1, 2, 3))  # told before anything has changed
+                ("revoked", (0, 0, 1, 1, 2, 3))  # called before the assignment changes
             ]
             assert joins(a)[-1][0] == ALL
             await until(lambda: len(a.told) == 2)

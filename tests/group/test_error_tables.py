@@ -35,7 +35,7 @@ AT_3 = {F0: OffsetAndMetadata(3)}
 
 
 def seen_as(error: KclientError | None) -> object:
-    """What an application can tell of an error: its kind, and the code or the reason."""
+    """What an application sees of an error: its class, and the code or the reason."""
     match error:
         case CommitFailedError():
             return error.reason

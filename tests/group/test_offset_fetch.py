@@ -237,7 +237,7 @@ def test_a_topic_id_that_the_coordinator_does_not_know_is_asked_again_after_new_
 @pytest.mark.spec("S0-30", "B.15.7")
 @pytest.mark.parametrize("code", [7, 12, 14, 42, 999])
 def test_any_other_partition_code_is_reported(code: int) -> None:
-    """Also one that passes by itself where it is said of the group."""
+    """Also a code that is retried if it is the group's."""
 
     async def scene(asking: Asking) -> None:
         with pytest.raises(BrokerError) as caught:

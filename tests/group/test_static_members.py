@@ -91,7 +91,7 @@ def play(scenario: Callable[[Group], Awaitable[None]]) -> None:
 @pytest.mark.spec("B.13.10", "B.18", "I-17", "S4-31", "A-04")
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_restart_within_the_session_costs_no_rebalance(name: str) -> None:
-    """One of the two is the leader, whom the coordinator tells to skip the assignment."""
+    """One of the two is the leader; its JoinGroup response has skip_assignment."""
 
     async def scenario(group: Group) -> None:
         group.start("a"), group.start("b")

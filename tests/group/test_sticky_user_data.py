@@ -78,7 +78,7 @@ def test_a_cooperative_member_reports_the_generation_of_its_last_assignment(case
 
 @pytest.mark.spec("B.16.3", "B.16.7", "S3-46")
 def test_an_old_members_claim_counts_by_the_generation_in_its_user_data() -> None:
-    """Subscriptions of version 1 have owned partitions and no generation: Java's members then tell it beside."""
+    """Subscriptions of version 1 have owned partitions and no generation: Java's members send it in user data."""
     partition = TopicPartition("flights", 0)
 
     def member(name: str, generation: int) -> Member:

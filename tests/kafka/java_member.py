@@ -48,7 +48,7 @@ def command(settings: Mapping[str, Any], topic: str, folder: Path) -> list[str]:
 
 
 def event(line: str) -> dict[str, Any] | None:
-    """What one line means, None if it is about something that the members of the other clients do not tell."""
+    """The event of one line, None for an event that the members of the other clients do not report."""
     if not line.startswith("{"):
         return None
     told = json.loads(line)

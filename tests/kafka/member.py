@@ -3,7 +3,7 @@
     python -m tests.kafka.member KIND SETTINGS TOPIC
 
 KIND is `sync` (kclient.Consumer), `async` (kclient.AsyncConsumer) or `confluent`, SETTINGS a JSON object in Kafka's
-dotted names. It tells what it sees in JSON lines; a line is out before the next record is asked for.
+dotted names. It writes its events as JSON lines, each one before it asks for the next record.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def tell_partitions(event: str, partitions: Iterable[Any]) -> None:
 
 
 class Listener:
-    """Tells of every rebalance; kclient's three methods."""
+    """Writes an event for every call of the listener's three methods."""
 
     def on_partitions_assigned(self, partitions: Iterable[Any]) -> None:
         tell_partitions("assigned", partitions)

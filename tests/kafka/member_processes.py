@@ -82,7 +82,7 @@ class Member:
         return owned
 
     def told(self, event: str) -> bool:
-        """Whether it has told of such an event."""
+        """Whether it has reported such an event."""
         return any(line["event"] == event for line in list(self.events))
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class Team:
         self.wait(shared, lambda: f"shares are {[(m.name, sorted(m.owned)) for m in chosen]}")
 
     def wait(self, reached: Callable[[], bool], state: Callable[[], str]) -> None:
-        """Wait for something the members do; a member that ends by itself is a failure."""
+        """Wait until `reached` is true; fail if a member exits unexpectedly."""
         deadline = time.monotonic() + SECONDS
         while not reached():
             for member in self.members:

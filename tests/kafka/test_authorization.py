@@ -124,7 +124,7 @@ def told(consumer: Any) -> list[str]:
 
 
 def allowed_again(consumer: Any) -> list[Any]:
-    """What comes after the denial; an error that was on its way may still be told."""
+    """The records after the denial; an error that was already on its way may still be raised."""
     for _ in range(5):
         with suppress(TopicAuthorizationError):
             return read(consumer, 5)

@@ -167,7 +167,7 @@ def test_a_response_for_another_offset_is_dropped(kafka1: KafkaCluster, fresh_na
 
 @pytest.mark.spec("S2-21", "S2-48", "B.10.11", "D-23")
 def test_records_are_decoded_when_they_are_returned(kafka1: KafkaCluster, fresh_name: str) -> None:
-    """Up to the first that cannot be; it is told again until it can be, or the user seeks."""
+    """Up to the first that cannot be decoded; its error is raised again until it can be, or the user seeks."""
     (tp,) = partitions(kafka1, fresh_name)
     decoded: list[int] = []
     broken = [5]

@@ -49,9 +49,7 @@ def test_the_numbers_of_kafkas_own_tool(
     if kind == "simple":
         commit(kafka.bootstrap_servers, name, {TopicPartition(fresh_name, 0): 3})
         report = measured(kafka, name)
-        assert as_kafka_tells(kafka, name) == {
-            (fresh_name, 0): (3, 5, 2)
-        }  # it tells nothing of the other one
+        assert as_kafka_tells(kafka, name) == {(fresh_name, 0): (3, 5, 2)}  # it does not report the other one
         assert (report.group.kind, report.group.state, report.group.members) == ("simple", "Empty", ())
         assert rows(report) == {(fresh_name, 0): (3, 5, 2), (fresh_name, 1): (None, 5, None)}
         return

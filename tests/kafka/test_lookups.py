@@ -78,7 +78,7 @@ def test_brokers_that_are_gone_and_brokers_that_lead_no_more(kafka3: KafkaCluste
     with Consumer(**keys, runtime=tap) as consumer:
         consumer.commit(commits)
         consumer.assign(parts)
-        consumer.pause(parts)  # no fetch tells of leaders
+        consumer.pause(parts)  # so no FetchResponse reports a new leader
         assert {tp: consumer.position(tp) for tp in parts} == dict.fromkeys(parts, 3)
         assert consumer.end_offsets(parts) == ends
         tap.forget()

@@ -96,7 +96,7 @@ def pair(request: pytest.FixtureRequest, fresh_name: str) -> Iterator[Pair]:
 @pytest.mark.spec("B.13.10", "B.18", "I-17", "S4-31", "A-04", "M-72")
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_restart_within_the_session_costs_no_rebalance(pair: Pair, name: str) -> None:
-    """One of the two is the leader, whom the coordinator tells to skip the assignment, or lets share out as before."""
+    """One of the two is the leader; the coordinator has it skip the assignment, or compute the same one again."""
     pair.start_two({"a": "a", "b": "b"})
     owned, before = pair.owned(), pair.members[name].group_metadata()
     (other,) = {"a", "b"} - {name}

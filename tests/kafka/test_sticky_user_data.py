@@ -68,7 +68,7 @@ class Group:
 
 
 def what_java_told(tap: Tap) -> Subscription:
-    """Java's subscription as the leader of three members was told it."""
+    """Java's subscription in the JoinGroup response of the leader, when the group has three members."""
     responses = [one.response for one in tap.answered("JoinGroup")]
     members = next(response.members for response in responses if len(response.members) == 3)
     (metadata,) = [member.metadata for member in members if member.member_id.startswith("java")]
@@ -76,7 +76,7 @@ def what_java_told(tap: Tap) -> Subscription:
 
 
 def check_past(told: Subscription, strategy: str, had: set[int], generation: int) -> None:
-    """Eager members tell it in user data; cooperative ones in the subscription, with the generation in user data."""
+    """Eager members send it in user data; cooperative ones in the subscription, with the generation in user data."""
     if strategy == "sticky":
         past = decode_sticky(told.user_data)
         partitions: Any = past.partitions

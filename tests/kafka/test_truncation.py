@@ -54,7 +54,7 @@ def leader_and_follower(kafka: KafkaCluster, tp: TopicPartition) -> tuple[int, i
 @pytest.mark.timeout(240)
 @pytest.mark.spec("S0-04", "S0-18", "B.9", "B.6.4", "D-40", "I-13", "C-09")
 def test_an_unclean_election_cuts_off_what_was_read(kafka3: KafkaCluster, fresh_name: str) -> None:
-    """Without a policy the user is told where the logs part; with one reading goes on there."""
+    """Without a reset policy the error has the offset where the logs diverge; with one, reading continues there."""
     kafka3.create_topic(fresh_name, replication=2, **UNCLEAN)
     tp = TopicPartition(fresh_name, 0)
     leader, follower = leader_and_follower(kafka3, tp)

@@ -143,7 +143,7 @@ class TappedProtocol(asyncio.BufferedProtocol):
 
 
 class TappedTransport(asyncio.Transport):
-    """A transport that tells what is written to it."""
+    """A transport that reports what is written to it."""
 
     def __init__(self, inner: asyncio.Transport, said: Callable[[Any], None]) -> None:
         super().__init__()

@@ -79,7 +79,7 @@ def test_the_end_is_the_last_stable_offset_with_read_committed() -> None:
 
 @pytest.mark.spec("A-17")
 def test_a_commit_in_an_open_transaction_is_not_waited_for() -> None:
-    """The offset from before it is told: looking does not depend on what others finish."""
+    """The report has the offset from before it: a lookup does not wait for the transactions of others."""
     with EmbeddedCluster(topics={"t": 1}) as cluster:
         from confluent_kafka import Consumer as TheirConsumer
         from confluent_kafka import TopicPartition as TheirPartition
@@ -231,7 +231,7 @@ def test_both_ways_to_call_it_leave_nothing_running() -> None:
         deadline = time.monotonic() + 5
         while not set(threading.enumerate()) <= before:
             assert time.monotonic() < deadline, threading.enumerate()
-            time.sleep(0.01)  # a thread that has looked up names ends by itself, a moment after its loop
+            time.sleep(0.01)  # a thread that has looked up names exits a moment after its loop
 
         async def ask() -> object:
             report = await group.lag_async("g", bootstrap_servers=cluster.bootstrap_servers)

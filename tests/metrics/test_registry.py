@@ -14,7 +14,7 @@ from kclient.metrics.registry import Registry
 
 
 class Recorder:
-    """A reporter that keeps what it is told."""
+    """A reporter that records its calls."""
 
     def __init__(self) -> None:
         self.present: dict[MetricName, Metric] = {}

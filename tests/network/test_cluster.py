@@ -315,7 +315,7 @@ def test_one_warning_per_broker_and_backoff_step(caplog: pytest.LogCaptureFixtur
     ours = [record for record in caplog.records if record.name == "kclient.connection"]
     warnings = [record for record in ours if record.levelno == logging.WARNING]
     assert 1 <= len(warnings) <= 6
-    assert len(ours) > 20  # the rest is told, at DEBUG
+    assert len(ours) > 20  # the rest is logged at DEBUG
     assert {record.node_id for record in warnings} == {0}  # type: ignore[attr-defined]
     assert all(record.host == "127.0.0.1" for record in warnings)  # type: ignore[attr-defined]
 

@@ -54,7 +54,7 @@ async def beat(connection: Connection, member: str = "", *, seconds: float = 5.0
 
 
 def echo(request: HeartbeatRequest) -> HeartbeatResponse:
-    """A response by which its request can be told."""
+    """A response that identifies its request."""
     return HeartbeatResponse(error_code=int(request.member_id))
 
 

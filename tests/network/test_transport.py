@@ -38,7 +38,7 @@ class Wire(asyncio.Transport):
 
 
 class Receiver:
-    """A protocol on such a transport, and what it told its owner."""
+    """A protocol on such a transport, and the calls that its owner got."""
 
     def __init__(self, limit: int = 1000, budget: ReceiveBudget | None = None) -> None:
         self.frames: list[memoryview] = []

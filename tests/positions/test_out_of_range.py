@@ -168,7 +168,7 @@ def test_lost_positions_of_one_response_are_one_line_and_an_event_each(
 
 @pytest.mark.spec("U-01", "S2-31")
 def test_only_a_commit_that_is_missing_follows_on_no_committed_offset() -> None:
-    """Nothing committed begins at the beginning; a lost position is told all the same."""
+    """A partition without a committed offset begins at the earliest; a lost position still raises."""
 
     async def scenario() -> None:
         cluster = led_by_1()

@@ -74,7 +74,7 @@ def test_without_a_policy_it_is_reported_also_when_the_leader_changes_before_the
 
 @pytest.mark.spec("I-14", "U-01")
 def test_a_topic_that_is_recreated_twice_between_two_polls_is_reported_as_it_is_now() -> None:
-    """The error of the first time is out of date; it must not keep the second from being told."""
+    """The error of the first recreation is outdated; the second one must still be raised."""
 
     async def scenario() -> None:
         cluster = of_topic(FIRST)

@@ -67,7 +67,7 @@ class GroupMember(RebalanceListener):
         self._polling: asyncio.Task[None] | None = None
         self._over = False
 
-    # --- what it has been told
+    # --- listener calls
 
     def on_partitions_assigned(self, partitions: Iterable[TopicPartition]) -> None:
         self._note("assigned", partitions)

@@ -175,6 +175,6 @@ def simulate(
 
 
 def has_left(place: Place) -> bool:
-    """Whether the coordinator was told, in the words of either protocol."""
+    """Whether the member sent LeaveGroup, or a heartbeat with epoch -1."""
     heartbeats = [one.request.member_epoch for one in place.asked("ConsumerGroupHeartbeat")]
     return bool(place.asked("LeaveGroup")) or -1 in heartbeats

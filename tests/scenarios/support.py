@@ -21,7 +21,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def consumer_of(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> AsyncConsumer:
-    """A consumer of an embedded cluster that does nothing by itself which a test does not ask for."""
+    """A consumer of an embedded cluster that does nothing unless a test asks for it."""
     keys = {"bootstrap_servers": cluster.bootstrap_servers, **SETTINGS, **settings}
     return AsyncConsumer(*topics, **keys)
 

@@ -94,7 +94,7 @@ def test_a03_two_rolling_steps_lead_from_range_to_cooperative_sticky() -> None:
 
 
 async def check_that_only_what_moves_is_revoked(join: Joining, members: list[GroupMember]) -> None:
-    """A fourth member comes; the others keep the rest, and told the leader what they own."""
+    """A fourth member joins; the others keep the rest, and their JoinGroup requests have the owned partitions."""
     before = {member: set(member.partitions) for member in members}
     for member in members:
         member.take_calls()

@@ -251,7 +251,7 @@ def test_brokers_whose_epochs_mean_nothing_are_not_asked(release: str, checked: 
 
 @pytest.mark.spec("S0-23", "S0-24")
 def test_a_committed_epoch_is_checked_before_the_first_fetch() -> None:
-    """The truncation happened while no consumer read: the commit of the lost log tells all the same."""
+    """The log was truncated while no consumer read: the committed leader epoch still shows it."""
 
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
         group = {"group_id": "g", "metadata_max_age_ms": 100}

@@ -51,7 +51,7 @@ def fetch_offsets(cluster: EmbeddedCluster) -> list[int]:
 
 @pytest.mark.spec("A-09", "S2-41", "B.10.9", "B.12", "D-51")
 def test_a09_a_response_of_aborted_data_alone_is_progress_without_records() -> None:
-    """poll returns at once, empty, and next_offsets() tells how far it came; nothing is fetched twice."""
+    """poll returns at once without records, next_offsets() shows its progress; nothing is fetched twice."""
 
     async def scenario(cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         await transact(cluster, raw_client, "one", b"0", b"1", b"2", commit=False)

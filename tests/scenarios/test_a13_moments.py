@@ -463,7 +463,7 @@ def test_a_fork_is_reported_and_its_parent_continues() -> None:
         child = os.fork()
         if child == 0:  # pragma: no cover – another process
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(5)  # a child that is not told would wait for a thread that it does not have
+            signal.alarm(5)  # a child that gets no error would wait for a thread that it does not have
             try:
                 consumer.poll(1)
             except UsedAfterForkError as exc:

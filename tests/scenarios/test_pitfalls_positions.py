@@ -151,7 +151,7 @@ def test_a_validation_that_is_refused_is_reported_and_resets_nothing(policy: str
 
 
 async def read_through(consumer: AsyncConsumer) -> list[Any]:
-    """The next records, whatever is still told of the time before."""
+    """Return the next records; ignore TopicAuthorizationErrors from before."""
     async with asyncio.timeout(10):
         while True:
             try:

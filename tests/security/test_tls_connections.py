@@ -79,7 +79,7 @@ async def listener(
 
 @contextlib.contextmanager
 def shaking_hands(context: ssl.SSLContext) -> Iterator[str]:
-    """A server that tells why it ends a handshake, as Java's does and asyncio's does not; it answers nothing."""
+    """A server that sends an alert when a handshake fails, as Java's does and asyncio's does not; it never responds."""
 
     def serve(listening: socket.socket) -> None:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """An application that reads a topic in a group, as users write them: poll, work, commit, and what errors ask for.
 
-One `Member` is one incarnation of a process; it lives on a host of its own and tells the invariants what it sees.
+One `Member` is one incarnation of a process; it runs on its own host and reports to the invariants what it sees.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Upset(Exception):
 
 
 class RecordingListener(RebalanceListener):
-    """Tells what happens to the assignment, and commits what is about to go where the scenario says so."""
+    """Reports changes of the assignment, and commits what is revoked if the scenario says so."""
 
     def __init__(self, member: Member) -> None:
         self.member = member
@@ -96,7 +96,7 @@ class RecordingListener(RebalanceListener):
 
 
 class Member:
-    """See the module. `holdings` are the partitions that it has been told are its own."""
+    """See the module. `holdings` are the partitions that its listener was assigned."""
 
     def __init__(
         self, stage: Stage, name: str, incarnation: int, instead: dict[str, Any] | None = None
@@ -342,7 +342,7 @@ class Member:
         self.unanswered += 1
 
     async def commit(self) -> None:
-        """Commit what was delivered; what goes wrong is told and not raised, as most applications have it."""
+        """Commit what was delivered; report errors and do not raise them, as most applications do."""
         consumer = self.consumer
         if consumer is None:
             return

@@ -1,6 +1,6 @@
 """One end of a connection as the network sees it: what arrives there, what becomes of it, how it ends.
 
-What it tells its protocol, it tells in the context of its host: a paused host hears later, a dead one never.
+It calls its protocol in the context of its host: on a paused host the call comes later, on a dead one never.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class End(asyncio.Transport):
         self._inbox = Inbox(self)
         self._closing = False
         self._lost_called = False
-        self._broken = False  # by the way or the peer, which need not be told
+        self._broken = False  # by the network or the peer, which needs no notice
         self._eof_sent = False
 
     def plug(self, out: Pipe, inward: Pipe) -> None:

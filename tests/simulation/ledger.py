@@ -1,7 +1,7 @@
 """The truth about every record: who wrote it, where it lies, whether a reader may see it, and why no longer.
 
-The publisher enters what it appended; the cluster tells what became of it. Nothing here looks at the client: what an
-application was handed is noted by the application, in `delivered` and `released`.
+The publisher enters what it appended; the cluster reports what became of it. Nothing here looks at the client: the
+application records what it got, in `delivered` and `released`.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Ledger(Observer):
         """What lies in a log, may be seen, and was handed to no application."""
         return [row for row in self.all if not row.delivered and not row.gone and row.state in self.visible]
 
-    # --- what the cluster tells
+    # --- what the cluster reports
 
     def appended(self, partition: Partition, batch: Batch) -> None:
         self._log_ends[partition.tp] = batch.last_offset + 1

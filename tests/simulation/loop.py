@@ -148,7 +148,7 @@ class SimLoop(Doors):
                 context.run(callback, *handle._args)
             except (SystemExit, KeyboardInterrupt):
                 raise
-            except BaseException as exc:  # noqa: BLE001 – as asyncio does: told to the handler
+            except BaseException as exc:  # noqa: BLE001 – as asyncio does: passed to the handler
                 self.call_exception_handler({"message": f"in {name_of(callback)}", "exception": exc})
 
     def _take_up_parked(self) -> None:

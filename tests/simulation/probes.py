@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @attrs.define
 class WatchedRuntime(Runtime):
-    """The Runtime of an application that tells whom it connects to, and lets rare things happen."""
+    """The Runtime of an application that reports the addresses it connects to, and lets rare things happen."""
 
     tell: Callable[[Address], None] = lambda address: None
     odds: float = 0.0  # of each rare thing, whenever it could happen

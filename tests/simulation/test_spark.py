@@ -1,4 +1,4 @@
-"""I-21: what the reader for Spark reads is what the topic holds, once; its progress and its losses are told."""
+"""I-21: the Spark reader reads what the topic holds, exactly once, and reports progress and data loss."""
 
 from __future__ import annotations
 

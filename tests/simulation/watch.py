@@ -1,8 +1,8 @@
 """The events of a run, passed to the invariants, which report when a promise is broken.
 
 An invariant derives from `Invariant` and overrides the hooks it needs. Hooks are called at the moment something
-happens, in the order in which it happens: the ones above are told by the applications (application.py), the ones below
-by the cluster (ledger.py). What a member holds (holding.py) is, inside of a hook, still as it was before the event.
+happens, in the order in which it happens: the applications call the ones above (application.py), the cluster
+those below (ledger.py). What a member holds (holding.py) is, inside of a hook, still as it was before the event.
 `jumped` and `went_back` are what the client says of itself when a position cannot be kept: the reset policy took over,
 or the log was truncated. `finished` is called once, when the quiet phase is over.
 """

@@ -1,8 +1,7 @@
 """A job with a secret in its options that does everything which might show it, in a session of its own.
 
 Its standard input is JSON: the options of the source, the same with a refused password, and a directory. It prints
-what it saw as JSON, one text for each thing that was done; what Spark writes by itself is in the directory and in the
-standard error.
+what it saw as JSON, one text for each step; what Spark writes is in the directory and in the standard error.
 """
 
 from __future__ import annotations

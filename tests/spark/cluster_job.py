@@ -2,7 +2,7 @@
 
     spark-submit … cluster_job.py given.json told.json
 
-It tells what it found, how many tasks each executor did, and what the driver's web interface shows meanwhile.
+It writes what it found, how many tasks each executor ran, and what the driver's web interface shows meanwhile.
 """
 
 from __future__ import annotations

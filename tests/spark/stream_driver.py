@@ -63,7 +63,7 @@ class Query:
     log: list[Offset] = attrs.field(factory=list)
     committed: int = 0
     rows: Rows = attrs.field(factory=list)
-    old: bool = False  # as Spark before 4.2 asks: it tells neither where a batch begins nor a limit
+    old: bool = False  # as Spark before 4.2 calls it: with neither a start offset nor a limit
 
     def start(self) -> Offset:
         """Where the first batch begins."""

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Seen(NamedTuple):
-    """What the job told, and what Spark wrote: its log, and every file of the checkpoints and events."""
+    """What the job printed, and what Spark wrote: its log, and every file of the checkpoints and events."""
 
     told: dict[str, str]
     log: str

@@ -208,7 +208,7 @@ def test_an_id_that_is_not_registered_is_a_bad_record_and_a_broken_registry_is_n
 
 
 class Clock:
-    """Wall clock in seconds; each look at it takes as long as it is told."""
+    """Wall clock in seconds; each call advances it by `step`."""
 
     def __init__(self) -> None:
         self.now, self.step = 1e9, 0.0

@@ -405,7 +405,7 @@ def test_a_topic_that_was_recreated_leaves_the_history_of_the_old_one(
 def test_a_log_that_ends_too_early_removes_nothing(
     cluster: EmbeddedCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker that lags behind tells an earlier end, or fewer partitions than there are."""
+    """A broker that lags reports an earlier end offset, or too few partitions."""
     for offset in (1, 2, 3):
         commit(cluster, "delays", 0, offset)
     store = HistoryStore(tmp_path)

@@ -74,7 +74,7 @@ def test_a_watch_that_is_killed_loses_nothing(kafka1: KafkaCluster, fresh_name: 
     watch += ["--watch", "--every", "1s", "--json"]
     with members(activity, newer=True):
         with watching(watch) as (process, _):
-            pass  # it has told of its first run
+            pass  # it has reported its first run
         assert process.wait(PATIENCE) == -signal.SIGKILL
     activity.delete("ours")
     deleted = activity.name("ours")
@@ -111,7 +111,7 @@ def newest(rows: dict[Any, dict[str, Any]]) -> datetime:
 
 @contextmanager
 def watching(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Callable[[], dict[str, Any]]]]:
-    """The command, once it has told of a run, and what waits for the next; killed at last."""
+    """The command after it has reported a run, and a function that waits for the next; killed at the end."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         output = process.stdout
         assert output is not None

@@ -30,7 +30,7 @@ def plan(options: SourceOptions) -> list[OffsetRange]:
 
 
 def plan_all(options: SourceOptions, offsets: int) -> list[OffsetRange]:
-    """Plan when that many offsets are stable: the coordinator writes a marker after it told that all is well."""
+    """Plan when that many offsets are stable: the coordinator writes the marker after its response."""
     deadline = time.monotonic() + 20
     while True:
         ranges = plan(options)

@@ -72,7 +72,7 @@ def test_a_response_has_one_deadline_from_the_connection_to_its_last_byte(
 
 
 def bad_row(answer: dict[str, Any]) -> str:
-    """What `_error` says of a record whose schema the registry tells so."""
+    """The `_error` of a record whose schema the registry returns so."""
     with registry_server() as server:
         server.answers["/schemas/ids/1"] = 200, json.dumps(answer).encode()
         made = decoder(

@@ -49,7 +49,7 @@ def tracker_of(kafka: EmbeddedCluster, **arguments: Any) -> GroupCommitListener:
 
 
 def progress(batch: int, start: Any, end: Any, latest: Any = None, query: str = "q") -> dict[str, Any]:
-    """What Spark tells of a batch, with the offsets of partitions 0, 1, … of topic t."""
+    """The progress that Spark reports for a batch, with the offsets of partitions 0, 1, … of topic t."""
     sources = [
         {
             "description": "kclient",
@@ -226,7 +226,7 @@ def test_the_last_progress_is_committed_on_close(kafka: EmbeddedCluster) -> None
 def test_closing_waits_for_a_batch_reported_meanwhile(
     kafka: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Spark tells of the last batch on a thread of its own, at just the time when the query ends."""
+    """Spark reports the last batch on its own thread, at the moment when the query ends."""
     tracker = tracker_of(kafka)
     hear(tracker, batch=0, start=(0, 0), end=(1, 1))
     kafka.forget_requests()

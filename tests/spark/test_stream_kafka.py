@@ -112,7 +112,7 @@ def test_only_committed_records_up_to_the_first_open_transaction(
     assert query.rows == [(0, offset) for offset in range(5)]
     assert query.log[-1][fresh_name]["0"] == 10
     still_open.commit_transaction(30)
-    for _ in range(100):  # the marker is written a moment after the producer was told
+    for _ in range(100):  # the marker is written a moment after the producer's response
         query.trigger()
         if len(query.rows) == 15:
             break

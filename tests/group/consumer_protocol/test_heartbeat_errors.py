@@ -284,7 +284,7 @@ def test_a_member_that_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -
                 await polled_until(lambda: numbers(quick) == set(ALL), quick)
                 await until(
                     lambda: membership(slow).state is ConsumerMemberState.FENCED
-                )  # its heartbeat was told
+                )  # by the response to its heartbeat
                 await polled_until(lambda: len(numbers(slow)) == 2, slow, quick)
         assert diary.told[:2] == [("assigned", ALL), ("lost", ALL)]
 

@@ -1,4 +1,4 @@
-"""A member joins, shares, is told of changes, and leaves: what goes over the wire and what the application sees."""
+"""A member joins, gets its share, rebalances and leaves: its requests, and what the application sees."""
 
 from __future__ import annotations
 

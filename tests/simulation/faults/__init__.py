@@ -1,7 +1,7 @@
 """The kinds of faults, and how a seed draws, plays and ends them.
 
-A kind is a function of this package's modules that is marked with `@kind("F-05", …)`. It begins the fault and gives
-back a function that ends it, or None where it ends by itself. A seed switches a random subset of the kinds on (a
+A kind is a function of this package's modules that is marked with `@kind("F-05", …)`. It begins the fault and
+returns a function that ends it, or None if the fault ends without it. A seed enables a random subset of the kinds (a
 swarm): few kinds at a time reach states that all of them together never reach. Some plans are gentle instead.
 """
 

@@ -150,7 +150,7 @@ def stale_metadata(stage: Stage, fault: Fault) -> End | None:
 
 
 def leaders_of_now(stage: Stage) -> Callable[[Any, Any], Message]:
-    """An edit of Metadata that tells the leaders of this moment, unless the topic is another by then."""
+    """An edit of Metadata that returns the leaders of this moment, unless the topic was recreated since."""
     topics = stage.cluster.state.topics
     frozen = {part.number: (part.leader, part.leader_epoch) for part in stage.partitions()}
     was = topics.get(TOPIC)

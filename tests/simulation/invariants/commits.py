@@ -71,7 +71,7 @@ class Commits(Invariant):
         self.deleted_at = self.stage.now
 
     def commit_began(self, member: Member, offsets: Offsets | None) -> None:
-        """The application may ask for less than what was committed by itself: it knows no markers after records."""
+        """The application may commit less than the auto-commit did: it does not see markers after records."""
         committed = self.stage.ledger.committed_offsets
         for tp, offset in (offsets or {}).items():
             if tp in committed and offset.offset < committed[tp].offset:

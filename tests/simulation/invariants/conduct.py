@@ -52,7 +52,7 @@ class OwnGenerations(Invariant):
 
 
 class StaticConduct(Invariant):
-    """A static member does not leave, and one that was told that another has its name says no more."""
+    """A static member does not leave, and a fenced one sends no more requests."""
 
     id = "I-17"
 

@@ -1,4 +1,4 @@
-"""Whose partitions they are, and what listeners are told of it."""
+"""Who owns which partitions, and which calls the listeners get."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class OnlyOwn(Invariant):
 class Callbacks(Invariant):
     """Revoked before assigned, once each, inside of the application's own calls, and what they raise comes out.
 
-    A member that was not told otherwise keeps its id when it joins again, and is not told that partitions are lost.
+    A member keeps its id when it rejoins, and gets no on_partitions_lost, unless an error said that it is no member.
     """
 
     id = "I-12"
@@ -131,7 +131,7 @@ class Callbacks(Invariant):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.running: set[str] = set()
-        self.cut_off: set[str] = set()  # who was told, or found, that it is no member any more
+        self.cut_off: set[str] = set()  # who got an error that it is no member any more, or found out
         self.known_as: dict[str, str] = {}
 
     # --- listeners

@@ -27,7 +27,7 @@ FETCH_BY_ID_SINCE: Final = Release.parse("3.1")  # Fetch 13
 
 
 class Truncation(Invariant):
-    """Where brokers tell leader epochs, reading never goes on in a tail that was cut off, nor comes back to one."""
+    """If brokers send leader epochs, a consumer never continues or restarts in a truncated tail."""
 
     id = "I-13"
 
@@ -91,8 +91,8 @@ class Truncation(Invariant):
 class Recreated(Invariant):
     """Of a topic that was recreated nothing old is delivered once the new one was seen, nor long after.
 
-    And no place in the old one is taken for one in the new: where brokers tell topic ids the client says that
-    it is lost. Where only metadata tells them, and fetches go by name, it cannot know before metadata told it.
+    And no position in the old one is used in the new one: if brokers send topic ids, the client reports it as lost.
+    If only metadata has topic ids, and fetches use names, the client cannot know before a metadata response.
     """
 
     id = "I-14"

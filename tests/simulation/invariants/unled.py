@@ -1,7 +1,7 @@
-"""Groups without a leader: before 3.2 a static leader that comes back is not told that it leads (KIP-814).
+"""Groups without a leader: before 3.2 a static leader that rejoins gets no response that it leads (KIP-814).
 
-The broker keeps the plan and waits; partitions that appear then have no owner until another member joins or leaves.
-No client can tell.
+The broker keeps the assignment and waits; partitions that appear then have no owner until another member joins or
+leaves. No client can detect it.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def others_than(stage: Stage, kinds: tuple[str, ...]) -> Iterator[Fault]:
 
 
 def disturbed(stage: Stage, since: float) -> bool:
-    """Whether anything but applications themselves made trouble at some time since then, or shortly before."""
+    """Whether a fault other than those of applications was active since then, or shortly before."""
     return any(
         fault.start + lasts(fault) + AFTERMATH_SECONDS >= since and fault.start <= stage.now
         for fault in others_than(stage, OF_APPLICATIONS)

@@ -45,7 +45,7 @@ def commit_last(patch: Patch) -> None:
 
 @mutant("M-03", "I-01", seed=64)
 def commit_fetched(patch: Patch) -> None:
-    """Commit by itself what was fetched, delivered or not."""
+    """Auto-commit what was fetched, delivered or not."""
 
     def committable(self: AssignedPartitions) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets = before(self)
@@ -60,7 +60,7 @@ def commit_fetched(patch: Patch) -> None:
 
 @mutant("M-04", "I-01", seed=64)
 def commit_unreleased(patch: Patch) -> None:
-    """Commit by itself what a poll is about to return."""
+    """Auto-commit what a poll is about to return."""
 
     def auto_commit(self: GroupConsumer) -> None:
         self._assigned.due_group = self  # type: ignore[attr-defined]

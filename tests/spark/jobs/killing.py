@@ -1,6 +1,6 @@
 """An ingest job that kills itself with SIGKILL: `python -m tests.spark.jobs.killing SETTINGS STEP TIMES`.
 
-TIMES is how often the step is passed unharmed. A job that ends by itself ends with 0.
+TIMES is how often the step is passed unharmed. A job that is not killed exits with 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A parent that holds a lock and has one worker at work: `python -m tests.spark.jobs.orphans DIRECTORY ORDER`.
 
-The worker runs the text ORDER while it takes its first order. The parent tells its pid, and waits to be killed.
+The worker runs the text ORDER while it takes its first order. The parent prints its pid, and waits to be killed.
 """
 
 from __future__ import annotations

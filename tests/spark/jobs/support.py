@@ -49,7 +49,7 @@ class RecordingReporter:
 def given(servers: str, root: Path, **changed: Any) -> dict[str, Any]:
     """A job of the direct engine, in this process, with two small batches or more for each run.
 
-    What lands beside a job is told nothing that it has no use for.
+    A backfill or a replay gets no setting that it does not use.
     """
     settings = {
         "bootstrap": servers,
