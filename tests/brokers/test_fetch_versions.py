@@ -118,8 +118,8 @@ def test_a_committed_epoch_is_checked_where_epochs_can_be_trusted(broker: Broker
         return
     (check,) = checks
     (asked,) = check.request.topics[0].partitions
-    (told,) = check.response.topics[0].partitions
+    (reported,) = check.response.topics[0].partitions
     assert (asked.leader_epoch, asked.current_leader_epoch) == (0, 0)
-    assert (told.error_code, told.leader_epoch, told.end_offset) == (0, 0, 10)
+    assert (reported.error_code, reported.leader_epoch, reported.end_offset) == (0, 0, 10)
     assert tap.apis().index("OffsetForLeaderEpoch") < tap.apis().index("Fetch")
     assert row.current_leader_epoch == 0

@@ -48,7 +48,7 @@ FIRST_READ = {
 APIS = ("Fetch", "ListOffsets", "Metadata", "OffsetFetch", "OffsetForLeaderEpoch")
 
 
-def told(broker: Broker) -> dict[int, tuple[int, int]]:
+def supported_versions(broker: Broker) -> dict[int, tuple[int, int]]:
     """API key → versions, from the broker itself."""
     with RawClient(*broker.kafka.address(1)) as raw_client:
         response = raw_client.ask(ApiVersionsRequest(), 0)
@@ -59,14 +59,16 @@ def newest(broker: Broker, api: str) -> int | None:
     """The newest version of an API that the broker supports, None without that API."""
     key = MESSAGES[f"{api}Request"].api_key
     assert key is not None
-    return told(broker).get(key, (0, None))[1]
+    return supported_versions(broker).get(key, (0, None))[1]
 
 
 @pytest.mark.spec("C.2", "C.2.1")
 def test_what_a_release_offers(broker: Broker) -> None:
     assert tuple(newest(broker, api) for api in APIS) == OFFERED[str(broker.release)]
     rows = json.loads((RECORDINGS / f"{broker.kafka.version}.json").read_text(encoding="utf-8"))["response"]
-    assert told(broker) == {row["apiKey"]: (row["minVersion"], row["maxVersion"]) for row in rows["apiKeys"]}
+    assert supported_versions(broker) == {
+        row["apiKey"]: (row["minVersion"], row["maxVersion"]) for row in rows["apiKeys"]
+    }
 
 
 @pytest.mark.spec("B.4.4", "B.4.5", "D-41")
@@ -80,7 +82,7 @@ def test_the_newest_common_versions_are_spoken(broker: Broker, fresh_name: str) 
     spoken = {one.api: one.version for one in tap.exchanges}
     assert set(spoken) >= FIRST_READ
     del spoken["ApiVersions"]  # falls back from our newest to what the broker understands
-    offered = told(broker)
+    offered = supported_versions(broker)
     for api, version in spoken.items():
         entry = MESSAGES[f"{api}Request"]
         assert entry.api_key is not None

@@ -21,7 +21,7 @@ from localkafka import KafkaCluster
 from localkafka.processes import Processes
 from tests.chaos import kafka_state
 from tests.chaos.findings import Finding
-from tests.chaos.history import History, told
+from tests.chaos.history import History, read_history
 from tests.chaos.journal import Journal, read
 from tests.chaos.member_processes import Crew
 from tests.chaos.member_settings import Order
@@ -172,7 +172,7 @@ class Cycle:
     def _history(self, crew: Crew, source: Source) -> History:
         lines = [line for path in crew.journals for line in read(path)]
         variant = self._plan.variant
-        history = told(
+        history = read_history(
             lines, eager=variant in EAGER, session=SESSION_MS / 1000, by_coordinator=variant == CONSUMER
         )
         history.acknowledged = source.acknowledged

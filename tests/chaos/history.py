@@ -119,7 +119,9 @@ def life_of(member: str) -> int:
     return int(member.partition("#")[2])
 
 
-def told(lines: Iterable[Line], *, eager: bool, session: float, by_coordinator: bool = False) -> History:
+def read_history(
+    lines: Iterable[Line], *, eager: bool, session: float, by_coordinator: bool = False
+) -> History:
     """Read the journals of the members and of the injector of faults."""
     history = History(eager, session, by_coordinator)
     for line in lines:

@@ -45,12 +45,12 @@ def outcomes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 def test_all_is_well(outcomes: list[Any], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     outcomes += [[], []]
     assert command.main(["--cycles", "2", "--seed", "5"]) == 0
-    told = capsys.readouterr().out
-    assert "seed 5, 2 cycles" in told
-    assert f"cycle 0: {draw(5, 0)}" in told
-    assert f"cycle 1: {draw(5, 1)}" in told
-    assert "6 records, 0 of them again, 4 commits, 3 assigned, 3 revoked, 0 lost" in told
-    assert "0 failed" in told
+    output = capsys.readouterr().out
+    assert "seed 5, 2 cycles" in output
+    assert f"cycle 0: {draw(5, 0)}" in output
+    assert f"cycle 1: {draw(5, 1)}" in output
+    assert "6 records, 0 of them again, 4 commits, 3 assigned, 3 revoked, 0 lost" in output
+    assert "0 failed" in output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,14 +59,14 @@ def test_a_broken_promise_and_a_member_that_ends_are_reported_and_their_journals
 ) -> None:
     outcomes += [[], [LOST], AssertionError("ours-1 ended with 1")]
     assert command.main(["--cycles", "3", "--seed", "5", "--first", "4"]) == 1
-    told = capsys.readouterr().out
-    assert "I-02 is broken 1 times" in told
-    assert LOST.text in told
-    assert "ours-1 ended with 1" in told
-    assert "3 cycles" in told
-    assert "2 failed: seed 5" in told
+    output = capsys.readouterr().out
+    assert "I-02 is broken 1 times" in output
+    assert LOST.text in output
+    assert "ours-1 ended with 1" in output
+    assert "3 cycles" in output
+    assert "2 failed: seed 5" in output
     for number in (5, 6):
-        assert f"make chaos CYCLES=1 SEED=5 FIRST={number}" in told
+        assert f"make chaos CYCLES=1 SEED=5 FIRST={number}" in output
     kept = sorted(path.name.rpartition("-")[0] for path in tmp_path.iterdir())
     assert kept == ["chaos-5-5", "chaos-5-6"]
 

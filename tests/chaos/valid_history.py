@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from tests.chaos.findings import Finding
-from tests.chaos.history import History, told
+from tests.chaos.history import History, read_history
 from tests.chaos.journal import Line
 from tests.chaos.kafka_state import Taken
 from tests.chaos.producer import value_of
@@ -57,7 +57,7 @@ class Forged:
         self.taken.sort(key=lambda one: one.wall)
 
     def history(self) -> History:
-        history = told(self.lines, eager=self.eager, session=6.0, by_coordinator=self.by_coordinator)
+        history = read_history(self.lines, eager=self.eager, session=6.0, by_coordinator=self.by_coordinator)
         history.records, history.acknowledged = self.records, self.acknowledged
         history.taken = self.taken
         return history

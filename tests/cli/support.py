@@ -30,8 +30,8 @@ class Done(NamedTuple):
 def call(capsys: Any, *arguments: str) -> Done:
     """A command in this process."""
     code = main(list(arguments))
-    told = capsys.readouterr()
-    return Done(code, told.out, told.err)
+    output = capsys.readouterr()
+    return Done(code, output.out, output.err)
 
 
 def run(*arguments: str, **environment: str) -> Done:

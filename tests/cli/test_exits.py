@@ -56,7 +56,7 @@ def where(name: str, begun: Path, fresh: Path) -> Path:
     return begun if name == "ingest status" else fresh
 
 
-def told(done: Done, code: int) -> None:
+def check_failure(done: Done, code: int) -> None:
     """A failure is talk that begins with the command and ends with what to do: a command, or a page that has it."""
     assert (done.code, done.out) == (code, ""), done.err
     assert done.err.startswith("python -m kclient ")
@@ -71,10 +71,10 @@ def test_2_for_settings_that_cannot_be(
     name: str, begun: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = commands(NOWHERE, where(name, begun, tmp_path))[name]
-    told(call(capsys, *arguments, "--set", "isolation.levl=x"), 2)
-    told(call(capsys, *arguments, "--set", "isolation.level"), 2)
-    told(call(capsys, *arguments, "--properties", str(tmp_path / "none")), 2)
-    told(call(capsys, *arguments, "something", "else") if name != "lag" else call(capsys, "lag"), 2)
+    check_failure(call(capsys, *arguments, "--set", "isolation.levl=x"), 2)
+    check_failure(call(capsys, *arguments, "--set", "isolation.level"), 2)
+    check_failure(call(capsys, *arguments, "--properties", str(tmp_path / "none")), 2)
+    check_failure(call(capsys, *arguments, "something", "else") if name != "lag" else call(capsys, "lag"), 2)
 
 
 def test_2_for_a_properties_file_that_says_a_thing_twice(
@@ -84,7 +84,7 @@ def test_2_for_a_properties_file_that_says_a_thing_twice(
     file.write_text("security.protocol=SSL\nsecurity.protocol=PLAINTEXT\n")
     for name in ("ingest", "lag", "offsets-history"):
         done = call(capsys, *commands(NOWHERE, tmp_path)[name], "--properties", str(file))
-        told(done, 2)
+        check_failure(done, 2)
         assert "client.properties, line 2" in done.err
 
 
@@ -95,7 +95,7 @@ def test_3_where_nothing_listens(
     """At once, however long responses are waited for: an address that was typed wrong stays wrong."""
     began = monotonic()
     done = call(capsys, *commands(NOWHERE, where(name, begun, tmp_path))[name], *PATIENT)
-    told(done, 3)
+    check_failure(done, 3)
     assert NOWHERE in done.err
     assert monotonic() - began < 60
 
@@ -111,7 +111,7 @@ def test_4_where_it_may_not_look(
         cluster.deny("User:ANONYMOUS", "READ", "Topic:__consumer_offsets")
         cluster.deny("User:ANONYMOUS", "READ", "Topic:orders")
         cluster.deny("User:ANONYMOUS", "DESCRIBE", "Topic:orders")
-        told(
+        check_failure(
             call(
                 capsys, *commands(cluster.bootstrap_servers, where(name, begun, tmp_path))[name], *IMPATIENT
             ),
@@ -122,7 +122,7 @@ def test_4_where_it_may_not_look(
 @pytest.mark.parametrize("name", ["lag", "ingest"])
 def test_5_for_what_does_not_exist(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with EmbeddedCluster(topics={"ordres": 1}) as cluster:
-        told(call(capsys, *commands(cluster.bootstrap_servers, tmp_path)[name], *IMPATIENT), 5)
+        check_failure(call(capsys, *commands(cluster.bootstrap_servers, tmp_path)[name], *IMPATIENT), 5)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,7 +134,7 @@ def test_7_for_brokers_that_advertise_an_address_that_leads_nowhere(
         done = call(
             capsys, *commands(cluster.bootstrap_servers, where(name, begun, tmp_path))[name], *IMPATIENT
         )
-    told(done, 7)
+    check_failure(done, 7)
     assert "kafka.invalid:9092" in done.err
 
 

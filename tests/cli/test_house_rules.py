@@ -158,8 +158,8 @@ def test_a_watch_without_seconds_leaves_the_next_word_alone(capsys: pytest.Captu
     assert "billing" not in done.err  # all that is missing is the cluster
     assert "bootstrap_servers is missing" in done.err
     for time in ("-1", "0", "0s"):
-        told = call(capsys, "lag", "g", "-b", "x:1", "--watch", time).err
-        assert f"must be a time such as 10s, 500ms or 5m, not '{time}'" in told
+        output = call(capsys, "lag", "g", "-b", "x:1", "--watch", time).err
+        assert f"must be a time such as 10s, 500ms or 5m, not '{time}'" in output
 
 
 @pytest.mark.parametrize("time", ["5", "5s", "5000ms", "0.5m"])
@@ -207,8 +207,8 @@ def test_without_the_extra_one_line_says_what_to_install(package: str, tmp_path:
 def test_without_the_extra_help_and_version_still_answer(package: str, tmp_path: Path) -> None:
     """Both once failed with code 2, and the version could not be had at all."""
     path = _without(package, tmp_path)
-    told = run("--version", PYTHONPATH=path)
-    assert (told.code, told.out, told.err) == (0, f"{metadata.version('kclient-kafka')}\n", "")
+    done = run("--version", PYTHONPATH=path)
+    assert (done.code, done.out, done.err) == (0, f"{metadata.version('kclient-kafka')}\n", "")
     for arguments in (["--help"], ["lag", "-h"]):
         page = run(*arguments, PYTHONPATH=path)
         assert (page.code, page.err) == (0, "")

@@ -230,12 +230,12 @@ def test_status_of_a_topic_that_is_gone_knows_no_lag_and_makes_none(
         cluster.delete_topic("orders")
         where = ("--checkpoint", str(tmp_path / "checkpoint"), "-b", cluster.bootstrap_servers)
         [found] = call(capsys, "ingest", "status", *where, "--json").events
-        told = call(capsys, "ingest", "status", *where).out
+        output = call(capsys, "ingest", "status", *where).out
         cluster.create_topic("orders", 1)
         anew = call(capsys, "ingest", "status", *where)
     assert found["lag_records"] is None
     assert found["partitions"] == [{"topic": "orders", "partition": 0, "next": 4, "end": None}]
-    assert told.endswith("total lag unknown: no end at or after NEXT of orders-0\n")
+    assert output.endswith("total lag unknown: no end at or after NEXT of orders-0\n")
     assert (anew.code, "topic orders was deleted and recreated since" in anew.err) == (2, True)
 
 
@@ -294,7 +294,7 @@ def test_2_for_a_checkpoint_of_another_job(landed: Landed, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("--format", "json", "--schema", "a map<string, int>"), "--schema: field a is a map"),
         (("--format", "avro", "--schema", "{}"), "--schema is not an Avro schema"),
@@ -308,14 +308,14 @@ def test_2_for_a_checkpoint_of_another_job(landed: Landed, capsys: pytest.Captur
 )
 def test_2_and_the_name_of_the_option_that_was_typed(
     more: tuple[str, ...],
-    told: str,
+    message: str,
     cluster: EmbeddedCluster,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     done = call(capsys, *job(cluster.bootstrap_servers, tmp_path, *more, "--dry-run"))
     assert (done.code, done.out) == (2, "")
-    assert told in done.err
+    assert message in done.err
     assert "value" not in done.err
 
 

@@ -29,17 +29,17 @@ def arguments(cluster: EmbeddedCluster, folder: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ("group.id=x", "group.id is not for offsets-history"),
         ("fetch.max.wait=1", "fetch.max.wait is unknown"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named_as_it_was_typed(
-    setting: str, told: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    setting: str, message: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = call(capsys, *arguments(cluster, tmp_path, "--set", setting))
-    assert (done.code, f"--set or --properties: {told}" in done.err) == (2, True)
+    assert (done.code, f"--set or --properties: {message}" in done.err) == (2, True)
 
 
 def test_the_group_of_a_shared_file_is_left_out_and_reported(
@@ -57,9 +57,9 @@ def test_each_run_reports_what_it_added(
 ) -> None:
     first = call(capsys, *arguments(cluster, tmp_path, "--json"))
     assert (first.code, first.err) == (0, "")
-    [told] = first.events
-    assert (told["resumed"], told["groups"], told["rows"]["commits"]) == (False, 1, 1)
-    assert " ".join(told) == "rows records partitions groups resumed seconds"
+    [event] = first.events
+    assert (event["resumed"], event["groups"], event["rows"]["commits"]) == (False, 1, 1)
+    assert " ".join(event) == "rows records partitions groups resumed seconds"
     second = call(capsys, *arguments(cluster, tmp_path))
     assert (second.code, second.out) == (0, "")
     assert second.err.startswith("went on  0 records of ")

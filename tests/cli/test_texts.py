@@ -127,7 +127,7 @@ def test_sizes(size: float, shown: str) -> None:
 # --- JSON lines
 
 
-def told() -> list[dict[str, Any]]:
+def events() -> list[dict[str, Any]]:
     out = io.StringIO()
     lines = JsonLines(out, Runtime(wall_clock=lambda: 1_700_000_000.5))
     lines.planned(PLAN)
@@ -152,15 +152,15 @@ KEYS = {
 def test_the_keys_of_every_event_stay() -> None:
     found = {
         event["event"]: [key for key in event if key not in ("event", "version", "time_ms")]
-        for event in told()
+        for event in events()
     }
     assert found == {event: keys.split() for event, keys in KEYS.items()}
-    assert {(event["version"], event["time_ms"]) for event in told()} == {(1, 1_700_000_000_500)}
+    assert {(event["version"], event["time_ms"]) for event in events()} == {(1, 1_700_000_000_500)}
 
 
 @pytest.mark.spec("SP-84", "SP-46")
 def test_what_events_say() -> None:
-    plan, batch, finished, failed = told()
+    plan, batch, finished, failed = events()
     assert plan["partitions"][2] == {
         "topic": "orders",
         "partition": 10,

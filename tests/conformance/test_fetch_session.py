@@ -31,7 +31,7 @@ class Session:
         return fetch(self.target, self.version, offsets or {}, **{**session, **fields})
 
 
-def told(response: Any) -> int:
+def partition_count(response: Any) -> int:
     """How many partitions a response speaks of."""
     return sum(len(topic.partitions) for topic in response.responses)
 
@@ -40,7 +40,7 @@ def told(response: Any) -> int:
 def test_an_incremental_response_holds_only_what_changed(target: Target, version: int) -> None:
     first, second = target.topic(), target.topic()
     session = Session(target, version, {first: 0, second: 0})
-    assert told(session.answer) == 2
+    assert partition_count(session.answer) == 2
     response = session.next()
     assert (response.error_code, response.session_id, response.responses) == (
         errors.NONE,
@@ -50,8 +50,8 @@ def test_an_incremental_response_holds_only_what_changed(target: Target, version
     target.produce(second, b"0")
     response = session.next()
     [row] = response.responses[0].partitions
-    assert (told(response), base_offsets(row), row.high_watermark) == (1, [0], 1)
-    assert told(session.next({second: 1})) == 0
+    assert (partition_count(response), base_offsets(row), row.high_watermark) == (1, [0], 1)
+    assert partition_count(session.next({second: 1})) == 0
 
 
 @pytest.mark.spec("B.10.14")
@@ -69,9 +69,9 @@ def test_partitions_are_added_and_forgotten(target: Target, version: int) -> Non
     for topic in (first, second):
         target.produce(topic, b"0")
     session = Session(target, version, {first: 0})
-    assert told(session.next({second: 0})) == 2
-    assert told(session.next(forgotten=[first])) == 1
-    assert told(session.next()) == 1
+    assert partition_count(session.next({second: 0})) == 2
+    assert partition_count(session.next(forgotten=[first])) == 1
+    assert partition_count(session.next()) == 1
 
 
 @pytest.mark.spec("B.10.14")
@@ -80,8 +80,8 @@ def test_an_error_is_repeated_until_it_is_over(target: Target, topic: str, versi
     for _ in range(2):
         [row] = session.next().responses[0].partitions
         assert row.error_code == errors.OFFSET_OUT_OF_RANGE
-    assert told(session.next({topic: 0})) in (0, 1)
-    assert told(session.next()) == 0
+    assert partition_count(session.next({topic: 0})) in (0, 1)
+    assert partition_count(session.next()) == 0
 
 
 @pytest.mark.spec("B.10.14")
@@ -114,7 +114,7 @@ def test_the_final_epoch_closes_the_session(target: Target, topic: str, version:
 def test_epoch_0_with_an_id_replaces_the_session(target: Target, topic: str, version: int) -> None:
     session = Session(target, version, {topic: 0})
     response = fetch(target, version, {topic: 0}, session_id=session.session_id, session_epoch=0)
-    assert (response.error_code, told(response)) == (errors.NONE, 1)
+    assert (response.error_code, partition_count(response)) == (errors.NONE, 1)
     assert response.session_id not in (0, session.session_id)
     assert session.next().error_code == errors.FETCH_SESSION_ID_NOT_FOUND
 
@@ -122,7 +122,7 @@ def test_epoch_0_with_an_id_replaces_the_session(target: Target, topic: str, ver
 @pytest.mark.spec("B.10.14")
 def test_without_a_session_nothing_is_remembered(target: Target, topic: str, version: int) -> None:
     response = fetch(target, version, {topic: 0}, session_id=0, session_epoch=-1)
-    assert (response.error_code, response.session_id, told(response)) == (errors.NONE, 0, 1)
+    assert (response.error_code, response.session_id, partition_count(response)) == (errors.NONE, 0, 1)
 
 
 @pytest.mark.spec("B.10.14")

@@ -133,11 +133,11 @@ def test_committing_nothing_waits_for_the_commits_before_and_runs_their_callback
     async def scenario() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
             consumer = await member(cluster)
-            told: list[object] = []
+            outcomes: list[object] = []
             cluster.delay("OffsetCommit", 200, times=1)
-            consumer.commit_async({T0: OffsetAndMetadata(5)}, lambda offsets, error: told.append(error))
+            consumer.commit_async({T0: OffsetAndMetadata(5)}, lambda offsets, error: outcomes.append(error))
             await consumer.commit({})
-            assert told == [None]
+            assert outcomes == [None]
             assert offsets_sent(cluster) == [5]
             await consumer.close()
 

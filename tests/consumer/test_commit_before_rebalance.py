@@ -38,7 +38,7 @@ def test_a_commit_that_never_succeeds_costs_no_membership(assignor: str) -> None
             place.cluster.fail("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION", times=None)
             second = await join("second")
             await until(lambda: len(first.partitions) == len(second.partitions) == 2, 120)
-            assert {told.method for told in first.told} == {"assigned", "revoked"}
+            assert {call.method for call in first.listener_calls} == {"assigned", "revoked"}
             place.cluster.lift()
 
     simulate(scenario, topics={"t": 4})
@@ -57,7 +57,7 @@ def test_a_commit_that_is_refused_is_logged_and_the_rebalance_continues(
             place.cluster.fail("OffsetCommit", "INVALID_COMMIT_OFFSET_SIZE", times=1)
             second = await join("second")
             await until(lambda: len(first.partitions) == len(second.partitions) == 2)
-            assert [told.method for told in first.told][:3] == ["assigned", "revoked", "assigned"]
+            assert [call.method for call in first.listener_calls][:3] == ["assigned", "revoked", "assigned"]
             assert first.errors == []
 
     with caplog.at_level(logging.WARNING, "kclient.commit"):

@@ -658,8 +658,8 @@ def test_what_an_error_reports_and_a_topic_created_within_a_second_are_not_warne
         assert "Nothing listens on that port" in child.stdout.readline()
         assert child.stdout.readline() == "create\n"
         kafka.create_topic("late", 1)
-        _, told = child.communicate("\n", timeout=30)
-    assert told == ""
+        _, output = child.communicate("\n", timeout=30)
+    assert output == ""
 
 
 def test_a_topic_that_stays_missing_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:

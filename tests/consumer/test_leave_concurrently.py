@@ -27,7 +27,7 @@ class Journal(RebalanceListener):
 
     seconds: dict[str, float] = attrs.field(factory=dict)
     acts: dict[str, Act] = attrs.field(factory=dict)
-    told: list[str] = attrs.field(factory=list)
+    calls: list[str] = attrs.field(factory=list)
     inside: str | None = None
     entered: asyncio.Event = attrs.field(factory=asyncio.Event)
 
@@ -43,7 +43,7 @@ class Journal(RebalanceListener):
     async def _hear(self, method: str) -> None:
         assert self.inside is None, f"{method} while {self.inside} runs"
         self.inside = method
-        self.told.append(method)
+        self.calls.append(method)
         if method in self.seconds or method in self.acts:
             self.entered.set()
         try:
@@ -63,7 +63,7 @@ async def member(place: Place, protocol: str, journal: Journal, **settings: Any)
     return consumer
 
 
-async def told_at_length(
+async def inside_assigned(
     place: Place, protocol: str, journal: Journal, poll_seconds: float
 ) -> tuple[AsyncConsumer, asyncio.Task[Any]]:
     """A consumer whose poll is inside of on_partitions_assigned, and that poll."""
@@ -89,7 +89,7 @@ def test_the_listener_is_notified_once_by_two_that_unsubscribe_together(protocol
             beside(place, consumer.unsubscribe()),
             beside(place, consumer.unsubscribe()),
         )
-        assert journal.told == ["assigned", "revoked"]
+        assert journal.calls == ["assigned", "revoked"]
         assert (consumer.subscription(), consumer.assignment()) == ((), ())
         assert has_left(place)
 
@@ -115,8 +115,8 @@ def test_the_listener_is_notified_by_the_call_that_comes_while_another_is_cancel
             await asyncio.wait({first})
 
         await place.on_member(cut_and_again())
-        assert len(journal.told) == 2
-        assert journal.told[1] in ("revoked", "lost")
+        assert len(journal.calls) == 2
+        assert journal.calls[1] in ("revoked", "lost")
 
     simulate(scenario, **CLUSTER)
 
@@ -130,15 +130,15 @@ def test_a_call_that_waits_for_another_to_leave_and_is_cancelled_takes_nothing_f
 
     async def scenario(place: Place) -> None:
         journal = Journal({"assigned": SLOW})
-        consumer, poll = await told_at_length(place, protocol, journal, 2 * SLOW)
+        consumer, poll = await inside_assigned(place, protocol, journal, 2 * SLOW)
         first = beside(place, consumer.unsubscribe())
         await asyncio.sleep(SLOW / 10)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(SLOW / 10):
                 await place.on_member(consumer.unsubscribe())
         await asyncio.gather(first, poll)
-        assert len(journal.told) == 2
-        assert journal.told[1] in ("revoked", "lost")
+        assert len(journal.calls) == 2
+        assert journal.calls[1] in ("revoked", "lost")
 
     simulate(scenario, **CLUSTER)
 
@@ -158,8 +158,8 @@ def test_a_listener_that_leaves_does_not_wait_for_who_waits_for_it(protocol: str
         await place.on_member(consumer.unsubscribe())
         assert place.now - began < 2 * SLOW
         await asyncio.gather(poll, return_exceptions=True)
-        assert len(journal.told) == 2
-        assert journal.told[1] in ("revoked", "lost")
+        assert len(journal.calls) == 2
+        assert journal.calls[1] in ("revoked", "lost")
         assert has_left(place)
 
     simulate(scenario, **CLUSTER)
@@ -186,10 +186,10 @@ def test_what_is_chosen_last_counts_while_others_leave(protocol: str, last: str)
         await first
         if last == "subscribes":
             await place.poll_until(consumer, consumer.assignment, 5.0)
-            assert journal.told == ["assigned", "revoked", "assigned"]
+            assert journal.calls == ["assigned", "revoked", "assigned"]
         else:
             await asyncio.sleep(SLOW)
-            assert (consumer.subscription(), journal.told) == ((), ["assigned", "revoked"])
+            assert (consumer.subscription(), journal.calls) == ((), ["assigned", "revoked"])
             assert has_left(place)
             assert len(place.asked("JoinGroup")) <= joins + 1
 
@@ -219,7 +219,7 @@ def test_close_waits_for_the_listener_that_another_call_notifies(protocol: str) 
             one for one in place.asked("ConsumerGroupHeartbeat") if one.request.member_epoch < 0
         ] or place.asked("LeaveGroup")
         assert place.asked("OffsetCommit")[0].at <= goodbyes[0].at
-        assert journal.told == ["assigned", "revoked"]
+        assert journal.calls == ["assigned", "revoked"]
 
     simulate(scenario, **CLUSTER)
 
@@ -237,7 +237,7 @@ def test_close_does_not_wait_for_ever_for_the_listener_that_another_call_notifie
         assert place.now - began <= 5 * SLOW
         assert has_left(place)
         await leaving
-        assert journal.told == ["assigned", "revoked"]
+        assert journal.calls == ["assigned", "revoked"]
 
     simulate(scenario, **CLUSTER)
 
@@ -252,13 +252,13 @@ def test_what_was_lost_is_reported_before_what_another_membership_brings(protoco
 
     async def scenario(place: Place) -> None:
         journal = Journal({"assigned": SLOW})
-        consumer, poll = await told_at_length(place, protocol, journal, 3 * SLOW)
+        consumer, poll = await inside_assigned(place, protocol, journal, 3 * SLOW)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(SLOW / 10):
                 await place.on_member(consumer.unsubscribe())
         await place.on_member(consumer.subscribe(["t"], listener=journal))
         await poll
-        assert journal.told == ["assigned", "lost", "assigned"]
+        assert journal.calls == ["assigned", "lost", "assigned"]
         assert consumer.assignment() == (T0,)
 
     simulate(scenario, **CLUSTER)
@@ -272,13 +272,13 @@ def test_what_was_lost_is_reported_by_the_next_call_that_leaves_and_not_beside_a
 ) -> None:
     async def scenario(place: Place) -> None:
         journal = Journal({"assigned": SLOW})
-        consumer, poll = await told_at_length(place, protocol, journal, 2 * SLOW)
+        consumer, poll = await inside_assigned(place, protocol, journal, 2 * SLOW)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(SLOW / 10):
                 await place.on_member(consumer.unsubscribe())
         await place.on_member(getattr(consumer, way)())
         await asyncio.gather(poll, return_exceptions=True)
-        assert journal.told == ["assigned", "lost"]
+        assert journal.calls == ["assigned", "lost"]
 
     simulate(scenario, **CLUSTER)
 

@@ -42,16 +42,16 @@ def test_a_commit_while_leaving_is_that_of_a_member(way: str) -> None:
 @pytest.mark.spec("B.13.8", "D-15")
 def test_a_listener_that_unsubscribes_while_leaving_is_notified_once() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        told: list[tuple[TopicPartition, ...]] = []
+        calls: list[tuple[TopicPartition, ...]] = []
 
         class Leaving(RebalanceListener):
             async def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-                told.append(partitions)
+                calls.append(partitions)
                 await c.unsubscribe()
 
         async with consumer(broker, "a", listener=Leaving()) as c:
             await c.poll(5)
-        assert told == [(A0,)]
+        assert calls == [(A0,)]
         assert len(broker.of("LeaveGroupRequest")) == 1
 
     with_broker(scenario)
@@ -132,18 +132,18 @@ def test_a_listener_that_an_unsubscribe_cut_short_did_not_reach_is_notified_by_t
     """The partitions are gone by then: they are lost."""
 
     async def scenario(broker: MiniBroker) -> None:
-        told: list[str] = []
+        calls: list[str] = []
 
         class Journal(RebalanceListener):
             def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-                told.append("assigned")
+                calls.append("assigned")
 
             def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-                told.append("revoked")
+                calls.append("revoked")
 
             def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
                 assert partitions == (A0,)
-                told.append("lost")
+                calls.append("lost")
 
         journal = Journal()
         async with consumer(broker, "a", listener=journal, enable_auto_commit=False) as c:
@@ -153,12 +153,12 @@ def test_a_listener_that_an_unsubscribe_cut_short_did_not_reach_is_notified_by_t
             leaving.cancel()
             await asyncio.gather(leaving, return_exceptions=True)
             assert leaving.cancelled()
-            assert told == ["assigned"]
+            assert calls == ["assigned"]
             await c.subscribe(["a"], listener=journal)
             async with asyncio.timeout(10):
-                while told.count("assigned") < 2:
+                while calls.count("assigned") < 2:
                     await c.poll(0.1)
-            assert told == ["assigned", "lost", "assigned"]
+            assert calls == ["assigned", "lost", "assigned"]
 
     with_broker(scenario)
 

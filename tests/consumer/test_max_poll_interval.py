@@ -42,10 +42,10 @@ def test_a_member_that_was_too_slow_gets_the_time_between_polls_and_both_setting
         assert len(place.asked("LeaveGroup")) == 1
         assert error.since_poll_ms == pytest.approx(17_000, abs=100)
         assert (error.max_poll_interval_ms, error.max_poll_records) == (15_000, 7)
-        for told in ("15.0 s between two polls", "the last one was 17.0 s ago"):
-            assert told in str(error)
-        for told in ("max_poll_interval_ms is 15000", "max_poll_records 7"):
-            assert told in str(error)
+        for text in ("15.0 s between two polls", "the last one was 17.0 s ago"):
+            assert text in str(error)
+        for text in ("max_poll_interval_ms is 15000", "max_poll_records 7"):
+            assert text in str(error)
 
     simulate(scenario, topics={"t": 1})
 
@@ -79,12 +79,12 @@ def test_a_consumer_that_never_was_a_member_is_notified_of_no_polls() -> None:
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
-    told = [
+    logged = [
         one
         for one in caplog.records
         if one.levelno == logging.WARNING and "since the last poll" in one.message
     ]
-    return [one.getMessage() for one in told]
+    return [one.getMessage() for one in logged]
 
 
 @pytest.mark.spec("U-12", "S1-18")

@@ -105,15 +105,15 @@ def test_a_reason_that_no_request_can_carry_leaves_the_membership_alone(reason: 
 
 
 class Slow(RebalanceListener):
-    """Its revocation waits for `go`; `told` holds what it was told, `ended` how often it came to its end."""
+    """Its revocation waits for `go`; `calls` holds the partitions of its calls, `ended` counts those that returned."""
 
     def __init__(self) -> None:
-        self.told: list[Partitions] = []
+        self.calls: list[Partitions] = []
         self.entered, self.go = asyncio.Event(), asyncio.Event()
         self.ended = 0
 
     async def on_partitions_revoked(self, partitions: Partitions) -> None:
-        self.told.append(partitions)
+        self.calls.append(partitions)
         self.entered.set()
         await self.go.wait()
         self.ended += 1
@@ -135,7 +135,7 @@ def test_leaving_waits_for_the_listener_that_runs_inside_a_poll(way: str) -> Non
         assert broker.of("LeaveGroupRequest") == []
         slow.go.set()
         await leaving
-        assert slow.told == [(A0,)]
+        assert slow.calls == [(A0,)]
         assert slow.ended == 1
         await c.close()
         await asyncio.gather(poll, return_exceptions=True)
@@ -146,11 +146,11 @@ def test_leaving_waits_for_the_listener_that_runs_inside_a_poll(way: str) -> Non
 @pytest.mark.spec("B.18", "I-24")
 def test_a_listener_that_closes_its_consumer_is_notified_once() -> None:
     async def scenario(broker: MiniBroker) -> None:
-        told = []
+        calls = []
 
         class Closing(RebalanceListener):
             async def on_partitions_revoked(self, partitions: Partitions) -> None:
-                told.append(partitions)
+                calls.append(partitions)
                 await asyncio.create_task(c.close(5))  # another task, and still the same call
 
         c = consumer(broker, "a", listener=Closing())
@@ -158,7 +158,7 @@ def test_a_listener_that_closes_its_consumer_is_notified_once() -> None:
         c.enforce_rebalance()
         with within(2), pytest.raises(ClosedError):
             await c.poll(5)
-        assert told == [(A0,)]
+        assert calls == [(A0,)]
 
     with_broker(scenario)
 

@@ -106,13 +106,13 @@ def test_a_commit_that_ended_in_a_bug_calls_its_callback(monkeypatch: pytest.Mon
         raise ZeroDivisionError("planned")
 
     async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
-        told: list[KclientError | None] = []
+        outcomes: list[KclientError | None] = []
         monkeypatch.setattr(OffsetCommitter, "commit", broken)
-        consumer.commit_async({T0: OffsetAndMetadata(0)}, lambda offsets, error: told.append(error))
+        consumer.commit_async({T0: OffsetAndMetadata(0)}, lambda offsets, error: outcomes.append(error))
         async with asyncio.timeout(10):
-            while not told:
+            while not outcomes:
                 await consumer.poll(0.1)
-        (error,) = told
+        (error,) = outcomes
         assert isinstance(error, InternalError)
         assert isinstance(error.__cause__, ZeroDivisionError)
 

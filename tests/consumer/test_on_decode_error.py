@@ -108,9 +108,9 @@ def test_dlq_gives_the_bytes_and_their_story_to_the_sink(way: Way) -> None:
     assert (letter.topic, letter.partition, letter.offset, letter.timestamp) == ("a", 0, 3, 1_700_000_000_000)
     assert (letter.key, letter.value) == (b"k", b"poison")
     assert letter.headers[:2] == (("h", b"1"), ("h", None))
-    told = dict(letter.headers[2:])
-    assert told.pop("kclient.error.message").startswith(b"invalid literal for int()")
-    assert told == {
+    headers = dict(letter.headers[2:])
+    assert headers.pop("kclient.error.message").startswith(b"invalid literal for int()")
+    assert headers == {
         "kclient.error.topic": b"a",
         "kclient.error.partition": b"0",
         "kclient.error.offset": b"3",
@@ -142,14 +142,14 @@ def test_a_sink_that_fails_loses_nothing_and_stops_no_other() -> None:
 
     with cluster() as kafka, reading(kafka, on_decode_error="dlq", dead_letters=sink) as consumer:
         found: list[Record[Any, Any]] = []
-        told: list[DecodeError] = []
-        while len(told) < 2 or len(found) < 5:
+        caught: list[DecodeError] = []
+        while len(caught) < 2 or len(found) < 5:
             try:
                 found += consumer.poll(0.1)
             except DecodeError as exc:
-                told.append(exc)
-        assert "dead-letter sink failed as well: OSError" in told[0].text
-        assert [error.offset for error in told] == [3] * len(told)
+                caught.append(exc)
+        assert "dead-letter sink failed as well: OSError" in caught[0].text
+        assert [error.offset for error in caught] == [3] * len(caught)
         assert sorted(record.value for record in found) == [0, 1, 2, 10, 11]
         assert consumer.position(A0) == 3
         broken.clear()

@@ -50,16 +50,16 @@ class LogsAndRetries(RebalanceListener):
     place: Place
     consumer: AsyncConsumer = attrs.field(init=False)
     errors: list[KclientError] = attrs.field(factory=list)
-    told: list[str] = attrs.field(factory=list)
+    calls: list[str] = attrs.field(factory=list)
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self.told.append("assigned")
+        self.calls.append("assigned")
 
     def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self.told.append("revoked")
+        self.calls.append("revoked")
 
     def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self.told.append("lost")
+        self.calls.append("lost")
 
     async def run(self) -> None:
         while True:
@@ -113,7 +113,7 @@ def test_a_member_that_logs_and_retries_with_pauses_stays_a_good_member(protocol
         await until(lambda: len(other.assignment()) == len(erring.consumer.assignment()) == 1, 4 * PAUSE)
         await asyncio.sleep(3 * PAUSE)
         assert len(other.assignment()) == len(erring.consumer.assignment()) == 1
-        assert "lost" not in erring.told
+        assert "lost" not in erring.calls
         assert place.asked("LeaveGroup") == []
         assert len(done) == 1
         for task in running:

@@ -196,14 +196,14 @@ def test_an_error_leaves_the_queue_when_it_is_reported_and_its_partition_is_fetc
         async with consumer_of(kafka) as consumer:
             await consumer.assign([A1, A0])
             found: list[Record[Any, Any]] = []
-            told: list[BrokerError] = []
+            caught: list[BrokerError] = []
             async with asyncio.timeout(10):
-                while len(told) < 3 or len(found) < 10:
+                while len(caught) < 3 or len(found) < 10:
                     try:
                         found += await consumer.poll(1, max_records=2)
                     except BrokerError as exc:
-                        told.append(exc)
-            assert {error.code for error in told} == {UNSUPPORTED_COMPRESSION_TYPE}
+                        caught.append(exc)
+            assert {error.code for error in caught} == {UNSUPPORTED_COMPRESSION_TYPE}
             assert offsets(found, A0) == list(range(10))
             assert await consumer.position(A1) == 0
             kafka.lift()

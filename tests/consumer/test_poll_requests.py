@@ -244,10 +244,10 @@ def test_commits_that_keep_failing_are_reported_once_in_a_while(
 
     with caplog.at_level(logging.WARNING, "kclient.commit"):
         with_broker(scenario)
-    (told,) = caplog.records
-    assert told.getMessage().startswith("an automatic commit" if automatic else "an asynchronous commit")
-    assert "COORDINATOR_LOAD_IN_PROGRESS (14) for a-0" in told.getMessage()
-    assert told.error == "KC-420"  # type: ignore[attr-defined]
+    (logged,) = caplog.records
+    assert logged.getMessage().startswith("an automatic commit" if automatic else "an asynchronous commit")
+    assert "COORDINATOR_LOAD_IN_PROGRESS (14) for a-0" in logged.getMessage()
+    assert logged.error == "KC-420"  # type: ignore[attr-defined]
 
 
 @pytest.mark.spec("S3-47")
@@ -303,16 +303,16 @@ class Everything(Assignor):
 
 @pytest.mark.spec("S3-39", "S3-46", "S3-48")
 def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_the_listener() -> None:
-    told: list[Any] = []
+    calls: list[Any] = []
     c: Any = None
 
     class Noting(Everything):
         def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-            told.append(("assignor", assignment.partitions, metadata, c.assignment()))
+            calls.append(("assignor", assignment.partitions, metadata, c.assignment()))
 
     class Listener(Journal):
         async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-            told.append(("listener", partitions, c.assignment()))
+            calls.append(("listener", partitions, c.assignment()))
 
     async def scenario(broker: MiniBroker) -> None:
         nonlocal c
@@ -322,7 +322,7 @@ def test_an_assignor_of_ones_own_shares_out_and_learns_of_the_assignment_before_
             me = c.group_metadata()
         assert (me.group_id, me.generation_id, me.group_instance_id) == ("g", 1, "east")
         assert me.member_id
-        assert told == [("assignor", (A0,), me, ()), ("listener", (A0,), (A0,))]
+        assert calls == [("assignor", (A0,), me, ()), ("listener", (A0,), (A0,))]
 
     with_broker(scenario)
 
@@ -342,10 +342,10 @@ def test_what_an_assignor_raises_about_its_assignment_is_raised_once_and_the_ass
         async with consumer(broker, "a", **settings) as c:
             with pytest.raises(
                 UsageError, match=f"'everything' raised {raised.__name__} in on_assign"
-            ) as told:
+            ) as caught:
                 await c.poll(5)
-            assert isinstance(told.value.__cause__, raised)
-            assert (c.assignment(), journal.told) == ((A0,), [("assigned", (A0,))])
+            assert isinstance(caught.value.__cause__, raised)
+            assert (c.assignment(), journal.calls) == ((A0,), [("assigned", (A0,))])
             assert len(await c.poll(5)) == 5
             assert broker.generation == 1
 
@@ -395,6 +395,6 @@ def test_an_application_that_is_too_slow_loses_its_partitions_and_comes_back_wit
             assert len(broker.of("LeaveGroupRequest")) == 1
             assert c.assignment() == (A0,)
             await polled_until(c, lambda: broker.generation == 2 and c.assignment())
-            assert journal.told == [("assigned", (A0,)), ("lost", (A0,)), ("assigned", (A0,))]
+            assert journal.calls == [("assigned", (A0,)), ("lost", (A0,)), ("assigned", (A0,))]
 
     with_broker(scenario)

@@ -23,16 +23,16 @@ class Journal(RebalanceListener):
     """Records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, tuple[TopicPartition, ...]]] = []
+        self.calls: list[tuple[str, tuple[TopicPartition, ...]]] = []
 
     async def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self.told.append(("assigned", partitions))
+        self.calls.append(("assigned", partitions))
 
     async def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self.told.append(("revoked", partitions))
+        self.calls.append(("revoked", partitions))
 
     async def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self.told.append(("lost", partitions))
+        self.calls.append(("lost", partitions))
 
 
 async def polled_until(c: Any, condition: Any) -> list[Any]:
@@ -50,8 +50,8 @@ def test_the_first_join_reports_the_assignment_alone_and_close_of_the_revocation
         journal = Journal()
         async with consumer(broker, "a", listener=journal) as c:
             await c.poll(5)
-            assert journal.told == [("assigned", (A0,))]
-        assert journal.told == [("assigned", (A0,)), ("revoked", (A0,))]
+            assert journal.calls == [("assigned", (A0,))]
+        assert journal.calls == [("assigned", (A0,)), ("revoked", (A0,))]
         names = [seen.name for seen in broker.requests]
         assert names.index("LeaveGroupRequest") == len(names) - 1
 
@@ -74,7 +74,7 @@ def test_a_rebalance_commits_then_revokes_then_assigns_and_the_records_continue(
             broker.heartbeat_errors = [REBALANCE_IN_PROGRESS]
             rest = await polled_until_joined(c, broker)
             assert [record.offset for record in [*first, *rest]] == [0, 1, 2, 3, 4]
-            assert journal.told == [("assigned", (A0,)), ("revoked", (A0,)), ("assigned", (A0,))]
+            assert journal.calls == [("assigned", (A0,)), ("revoked", (A0,)), ("assigned", (A0,))]
             assert seen == [((A0,), 2, 2)]
 
     async def polled_until_joined(c: Any, broker: MiniBroker) -> list[Any]:
@@ -110,9 +110,9 @@ def test_partitions_are_assigned_until_the_listener_returns_or_raises_and_no_lon
             with pytest.raises(ListenerError):
                 await polled_until(c, lambda: False)
             delattr(journal, method)
-            await polled_until(c, lambda: len(journal.told) == 2)
+            await polled_until(c, lambda: len(journal.calls) == 2)
             assert owned == [(A0,)]
-            assert journal.told[1] == ("assigned", (A0,))  # it was given up, and comes again
+            assert journal.calls[1] == ("assigned", (A0,))  # it was given up, and comes again
 
     with_broker(scenario)
 
@@ -124,8 +124,8 @@ def test_a_member_that_the_coordinator_forgot_loses_its_partitions() -> None:
         async with consumer(broker, "a", listener=journal) as c:
             await c.poll(5, max_records=2)
             broker.heartbeat_errors = [UNKNOWN_MEMBER_ID]
-            await polled_until(c, lambda: len(journal.told) >= 3)
-            assert journal.told == [("assigned", (A0,)), ("lost", (A0,)), ("assigned", (A0,))]
+            await polled_until(c, lambda: len(journal.calls) >= 3)
+            assert journal.calls == [("assigned", (A0,)), ("lost", (A0,)), ("assigned", (A0,))]
 
     with_broker(scenario)
 
@@ -136,13 +136,13 @@ def test_commit_callbacks_run_before_on_partitions_lost() -> None:
         journal = Journal()
         async with consumer(broker, "a", listener=journal, enable_auto_commit=False) as c:
             await c.poll(5)
-            c.commit_async(callback=lambda offsets, error: journal.told.append(("callback", ())))
+            c.commit_async(callback=lambda offsets, error: journal.calls.append(("callback", ())))
             await until(lambda: broker.committed)
             broker.heartbeat_errors = [UNKNOWN_MEMBER_ID]
             await until(lambda: c.group_metadata().member_id == "")
             await asyncio.sleep(0.1)  # both wait for the next poll now
-            await polled_until(c, lambda: len(journal.told) == 4)
-            assert [what for what, _ in journal.told] == ["assigned", "callback", "lost", "assigned"]
+            await polled_until(c, lambda: len(journal.calls) == 4)
+            assert [what for what, _ in journal.calls] == ["assigned", "callback", "lost", "assigned"]
 
     with_broker(scenario)
 
@@ -154,7 +154,7 @@ def test_what_a_listener_raises_comes_out_of_poll_once_and_the_rebalance_continu
         journal = Journal()
 
         async def broken(partitions: tuple[TopicPartition, ...]) -> None:
-            journal.told.append((f"broken {method}", partitions))
+            journal.calls.append((f"broken {method}", partitions))
             raise LookupError("no such thing")
 
         async with consumer(broker, "a") as c:
@@ -171,7 +171,7 @@ def test_what_a_listener_raises_comes_out_of_poll_once_and_the_rebalance_continu
             while not records:
                 records += await c.poll(1)
             assert [record.offset for record in records] == [5]
-            assert sum(name.startswith("broken") for name, _ in journal.told) == 1
+            assert sum(name.startswith("broken") for name, _ in journal.calls) == 1
             delattr(journal, method)
 
     with_broker(scenario)
@@ -194,7 +194,7 @@ def test_a_wakeup_in_on_partitions_revoked_ends_the_poll_as_it_is_and_the_rebala
                 await polled_until(c, lambda: False)
             del journal.on_partitions_revoked
             await polled_until(c, lambda: broker.generation == 2 and c.assignment())
-            assert journal.told == [("assigned", (A0,)), ("assigned", (A0,))]
+            assert journal.calls == [("assigned", (A0,)), ("assigned", (A0,))]
 
     with_broker(scenario)
 
@@ -216,16 +216,16 @@ def test_an_error_of_ours_inside_of_on_partitions_assigned_comes_out_as_it_is() 
 def test_without_on_partitions_lost_the_revoked_method_is_called() -> None:
     async def scenario(broker: MiniBroker) -> None:
         class Short:
-            told: tuple[TopicPartition, ...] = ()
+            revoked: tuple[TopicPartition, ...] = ()
 
             def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-                Short.told = partitions
+                Short.revoked = partitions
 
         async with consumer(broker, "a", listener=Short()) as c:
             await c.poll(5)
             broker.heartbeat_errors = [UNKNOWN_MEMBER_ID]
-            await polled_until(c, lambda: Short.told)
-            assert Short.told == (A0,)
+            await polled_until(c, lambda: Short.revoked)
+            assert Short.revoked == (A0,)
 
     with_broker(scenario)
 
@@ -254,7 +254,7 @@ def test_unsubscribe_revokes_leaves_and_commits_nothing() -> None:
             await c.poll(5)
             await c.unsubscribe()
             assert (c.assignment(), c.subscription()) == ((), ())
-            assert journal.told[-1] == ("revoked", (A0,))
+            assert journal.calls[-1] == ("revoked", (A0,))
             assert broker.commits == []
             assert len(broker.of("LeaveGroupRequest")) == 1
             await c.subscribe(["a"])
@@ -281,7 +281,7 @@ def test_an_assignment_of_a_topic_that_was_not_requested_is_not_taken() -> None:
             broker.default_responses["SyncGroupRequest"] = foreign
             broker.heartbeat_errors = [REBALANCE_IN_PROGRESS]
             await polled_until(c, lambda: broker.generation == generation + 2 and c.assignment())
-            assert [name for name, _ in journal.told] == ["assigned", "revoked", "revoked", "assigned"]
+            assert [name for name, _ in journal.calls] == ["assigned", "revoked", "revoked", "assigned"]
 
     with_broker(scenario)
 
@@ -311,11 +311,11 @@ def test_with_hundreds_of_partitions_a_rebalance_is_reported_in_short_lines(
             keys = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": "g", "metadata_max_age_ms": 500}
             async with AsyncConsumer(**{**FAST, **keys}) as c:
                 await c.subscribe(pattern=re.compile("orders.*"), listener=Failing())
-                with pytest.raises(ListenerError) as told:
+                with pytest.raises(ListenerError) as caught:
                     await polled_until(c, lambda: False)
-                assert (len(told.value.partitions), len(c.assignment())) == (300, 300)
-                assert "orders-000-0, orders-001-0, " in str(told.value)
-                assert len(str(told.value)) < 1000
+                assert (len(caught.value.partitions), len(c.assignment())) == (300, 300)
+                assert "orders-000-0, orders-001-0, " in str(caught.value)
+                assert len(str(caught.value)) < 1000
                 kafka.create_topic("orders-new")
                 with pytest.raises(ListenerError):
                     await polled_until(c, lambda: False)

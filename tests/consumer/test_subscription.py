@@ -124,6 +124,6 @@ def test_what_is_no_list_gets_advice(call: str) -> None:
 
 
 def test_settings_given_as_a_topic_are_reported_with_their_place_and_not_shown() -> None:
-    with pytest.raises(ArgumentError, match="config=") as told:
+    with pytest.raises(ArgumentError, match="config=") as caught:
         AsyncConsumer({"bootstrap.servers": "a:1", "sasl.password": "hush"})  # type: ignore[arg-type]
-    assert "hush" not in str(told.value)
+    assert "hush" not in str(caught.value)

@@ -375,10 +375,10 @@ def test_a_consumer_whose_listener_refers_to_it_can_be_forgotten_too(broker: Min
     class CommitManager:
         """Without a slot for weak references, and without all three methods."""
 
-        __slots__ = ("consumer", "told")
+        __slots__ = ("assignment", "consumer")
 
         def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-            self.told = self.consumer.assignment()
+            self.assignment = self.consumer.assignment()
 
     def use() -> None:
         listener: Any = CommitManager()
@@ -388,7 +388,7 @@ def test_a_consumer_whose_listener_refers_to_it_can_be_forgotten_too(broker: Min
         else:
             listener.consumer = consumer(broker, "a", listener=listener)
         assert len(listener.consumer.poll(5)) == 5
-        assert listener.told == (A0,)
+        assert listener.assignment == (A0,)
 
     use()
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "kclient"]
@@ -440,9 +440,9 @@ def test_a_helper_with_a_similar_name_is_no_misspelt_callback(broker: MiniBroker
                 self.on_partition_assigned(partition)
 
         def on_partition_assigned(self, partition: TopicPartition) -> None:
-            told.append(partition)
+            calls.append(partition)
 
-    told: list[TopicPartition] = []
+    calls: list[TopicPartition] = []
     with consumer(broker, "a", listener=OneByOne()) as c:
         c.poll(5)
-    assert told == [A0]
+    assert calls == [A0]

@@ -157,10 +157,10 @@ def test_a_colour_has_one_meaning_in_every_picture() -> None:
 
 def test_events_are_reported_in_order_and_marked_by_number() -> None:
     text = Page(render(a_run())).text
-    for number, told in enumerate(
+    for number, event in enumerate(
         ("4.0 s broker 3 killed", "5.0 s member A has", "11.0 s the job killed"), 1
     ):
-        assert f"{number} {told}" in text
+        assert f"{number} {event}" in text
 
 
 def test_text_of_the_run_is_escaped() -> None:

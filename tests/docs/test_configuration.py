@@ -36,10 +36,10 @@ def test_the_blocks_run(
     monkeypatch.delenv("HOSTNAME", raising=False)  # a shell's variable is not in the environment
     for block in python_blocks(PAGE):
         exec(compile(block, "configuration.md", "exec"), {"__name__": "configuration"})
-    told = capsys.readouterr().out
-    assert re.search(r"^group_id +'billing' +arguments", told, re.MULTILINE)
-    assert re.search(r"^client_id +'consumer-billing-\d+' +derived +'kclient'$", told, re.MULTILINE)
-    assert re.search(r"^client_rack +'' +default +''$", told, re.MULTILINE)
+    output = capsys.readouterr().out
+    assert re.search(r"^group_id +'billing' +arguments", output, re.MULTILINE)
+    assert re.search(r"^client_id +'consumer-billing-\d+' +derived +'kclient'$", output, re.MULTILINE)
+    assert re.search(r"^client_rack +'' +default +''$", output, re.MULTILINE)
 
 
 def test_the_first_table_holds_every_key_of_our_own_with_its_default() -> None:

@@ -95,9 +95,9 @@ def test_the_quick_start_reports_what_the_page_says(
 ) -> None:
     done = place.run(QUICK)
     assert done.returncode == 0, done.stderr
-    told = fenced("text")[0]
-    assert shape(done.stderr) == shape(told)
-    assert shape(done.stdout)[:1] == shape(told)[:1]  # the dry run
+    documented = fenced("text")[0]
+    assert shape(done.stderr) == shape(documented)
+    assert shape(done.stdout)[:1] == shape(documented)[:1]  # the dry run
     assert done.stdout.endswith("total lag 0\n")
     exec(compile(place.here(READING), "ingest.md", "exec"), {})
     *_, promised = READING.rstrip().partition("# ")
@@ -185,9 +185,9 @@ def test_the_metrics_are_those_of_the_page() -> None:
 
 def test_the_exit_codes_are_those_of_the_code() -> None:
     section = PAGE.partition("### Exit codes")[2].partition("\n## ")[0]
-    told = [int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)]
+    documented = [int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)]
     names = "OK FAILED USAGE CONNECT NOT_ALLOWED NOT_FOUND DATA BROKERS OUTPUT INTERRUPTED"
-    assert told == [getattr(exit_codes, name) for name in names.split()]
+    assert documented == [getattr(exit_codes, name) for name in names.split()]
 
 
 def test_every_option_is_on_the_page() -> None:

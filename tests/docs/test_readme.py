@@ -99,8 +99,8 @@ def served() -> Iterator[str]:
         text=True,
     ) as cluster:
         assert cluster.stdout is not None
-        told = f"localhost:{port} serves"
-        assert cluster.stdout.read(len(told)) == told
+        expected = f"localhost:{port} serves"
+        assert cluster.stdout.read(len(expected)) == expected
         yield f"localhost:{port}"
         cluster.communicate("\n", timeout=20)
     assert cluster.returncode == 0
@@ -149,11 +149,11 @@ def test_the_command_serves_and_obeys() -> None:
             assert process.stdout.readline().count(":") == 3
             process.stdin.write(typed)
             process.stdin.flush()
-            told = "".join(process.stderr.readline() for _ in range(4))
+            output = "".join(process.stderr.readline() for _ in range(4))
         finally:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=20)
     assert process.returncode == 0
-    assert "broker 2 is killed" in told
-    assert "broker 2 is started" in told
-    assert "topic flights: 0 on 1" in told
+    assert "broker 2 is killed" in output
+    assert "broker 2 is started" in output
+    assert "topic flights: 0 on 1" in output

@@ -58,18 +58,18 @@ def test_the_table_is_what_happens(settings: dict[str, Any], second_member: list
     async def scenario() -> None:
         options = {"group.consumer.heartbeat.interval.ms": 100}
         async with EmbeddedCluster(1, topics={"t": 4}, config=options) as cluster:
-            told = RecordingListener()
+            listener = RecordingListener()
             first = consumer_of(cluster, group_id="g", **settings)
             second = consumer_of(cluster, "t", group_id="g", **settings)
-            await first.subscribe(["t"], listener=told)
+            await first.subscribe(["t"], listener=listener)
             await polled(lambda: len(first.assignment()) == 4, first)
-            assert told.calls == [("assigned", 4)]
-            told.calls.clear()
+            assert listener.calls == [("assigned", 4)]
+            listener.calls.clear()
             await polled(lambda: len(second.assignment()) == 2, first, second)
-            await polled(lambda: len(told.calls) >= len(second_member), first, second)
-            assert told.calls == second_member
+            await polled(lambda: len(listener.calls) >= len(second_member), first, second)
+            assert listener.calls == second_member
             await first.close()
-            assert told.calls == [*second_member, ("revoked", 2)]
+            assert listener.calls == [*second_member, ("revoked", 2)]
             await second.close()
 
     play(scenario)

@@ -98,8 +98,8 @@ class Client(Member):
             return
         assert response.error_code == errors.NONE, response
         self.said_all = True
-        told = partitions(response)
-        self.target = self.target if told is None else told
+        reported = partitions(response)
+        self.target = self.target if reported is None else reported
         if self.owned <= self.target:
             self.owned = set(self.target)
         elif not slow:

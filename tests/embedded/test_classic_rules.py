@@ -135,8 +135,8 @@ def test_a_member_that_may_not_read_the_group_learns_nothing_of_it() -> None:
         await stable(world, member)
         world.cluster.deny("User:ANONYMOUS", "READ", f"Group:{GROUP}")
         response = await member.ask_to_join()
-        told = (response.generation_id, response.protocol_name or "", response.member_id, response.leader)
-        assert (response.error_code, *told, response.members) == (
+        reported = (response.generation_id, response.protocol_name or "", response.member_id, response.leader)
+        assert (response.error_code, *reported, response.members) == (
             GROUP_AUTHORIZATION_FAILED,
             *(-1, "", "", ""),
             [],

@@ -88,8 +88,10 @@ def test_members_expire_when_ten_minutes_pass_and_come_again() -> None:
 
 def test_a_callback_that_fails_keeps_no_other_from_ringing() -> None:
     async def main() -> list[str]:
-        clock, rang, told = Clock(Runtime()), list[str](), list[object]()
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+        clock, rang, errors = Clock(Runtime()), list[str](), list[object]()
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: errors.append(context["exception"])
+        )
         done = asyncio.Event()
 
         def fail() -> None:
@@ -99,7 +101,7 @@ def test_a_callback_that_fails_keeps_no_other_from_ringing() -> None:
         clock.call_later(0.002, done.set)
         async with asyncio.timeout(5):
             await done.wait()
-        assert [str(one) for one in told] == ["a bug"]
+        assert [str(one) for one in errors] == ["a bug"]
         clock.call_later(10, fail)
         clock.call_later(20, lambda: rang.append("later"))
         with pytest.raises(ValueError, match="a bug"):

@@ -277,11 +277,11 @@ def test_an_advertised_address_that_leads_nowhere_is_named_within_two_seconds() 
         with (
             within(2),
             Consumer(bootstrap_servers=cluster.bootstrap_servers) as consumer,
-            pytest.raises(AdvertisedListenerError) as told,
+            pytest.raises(AdvertisedListenerError) as caught,
         ):
             consumer.list_topics()
-    assert (told.value.node_id, told.value.advertised) == (1, "kafka.invalid:9092")
-    assert told.value.via == cluster.bootstrap_servers
+    assert (caught.value.node_id, caught.value.advertised) == (1, "kafka.invalid:9092")
+    assert caught.value.via == cluster.bootstrap_servers
 
 
 @pytest.mark.spec("U-09")
@@ -348,7 +348,7 @@ def test_responses_are_late_missing_cut_throttled_short_or_something_else(cluste
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (lambda c: c.fail("Fetsh", "NOT_CONTROLLER"), "No API is called 'Fetsh' .did you mean 'Fetch'"),
         (lambda c: c.fail("find_coordinator", 1), "did you mean 'FindCoordinator'"),
@@ -376,8 +376,10 @@ def test_responses_are_late_missing_cut_throttled_short_or_something_else(cluste
         (lambda c: c.add_partitions("orders", 3), "can only grow"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_nearest(cluster: EmbeddedCluster, wrong: Any, told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
+def test_what_cannot_be_is_refused_with_the_nearest(
+    cluster: EmbeddedCluster, wrong: Any, message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=message):
         wrong(cluster)
     assert all(
         broker.running and broker.listeners[0].advertised is None for broker in cluster.state.brokers.values()

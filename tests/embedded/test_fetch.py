@@ -162,8 +162,8 @@ def test_version_5_does_not_know_storage_errors() -> None:
 
 
 @pytest.mark.spec("B.10.6")
-@pytest.mark.parametrize(("version", "told"), [(15, False), (16, True), (18, True)])
-def test_the_leader_is_named_from_version_16_on(version: int, told: bool) -> None:
+@pytest.mark.parametrize(("version", "named"), [(15, False), (16, True), (18, True)])
+def test_the_leader_is_named_from_version_16_on(version: int, named: bool) -> None:
     async def test(cluster: EmbeddedCluster, on: OneTopic) -> None:
         cluster.move_leader("orders", 0, 3)
         wanted = FetchPartition(fetch_offset=0, current_leader_epoch=0, partition_max_bytes=MANY)
@@ -177,8 +177,8 @@ def test_the_leader_is_named_from_version_16_on(version: int, told: bool) -> Non
             if row.current_leader is None
             else (row.current_leader.leader_id, row.current_leader.leader_epoch)
         )
-        assert found == ((3, 1) if told else None)
-        assert [node.node_id for node in response.node_endpoints] == ([3] if told else [])
+        assert found == ((3, 1) if named else None)
+        assert [node.node_id for node in response.node_endpoints] == ([3] if named else [])
 
     run(test)
 

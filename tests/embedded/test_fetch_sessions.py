@@ -31,13 +31,13 @@ FULL = 0
 
 
 class Talk:
-    """One client's session with a broker: `told` are the partitions of the last response, with codes and bytes."""
+    """One client's fetch session. `reported`: partition, error code, bool(records) of each row of the last response."""
 
     def __init__(self, cluster: EmbeddedCluster, raw_client: RawClient) -> None:
         self.cluster = cluster
         self.raw_client = raw_client
         self.session_id = 0
-        self.told: list[tuple[int, int, bool]] = []
+        self.reported: list[tuple[int, int, bool]] = []
 
     async def say(
         self,
@@ -62,7 +62,7 @@ class Talk:
         response = await self.raw_client.ask(request, 12 if topic_id is None else 13, 1)
         if epoch == FULL:
             self.session_id = response.session_id
-        self.told = [
+        self.reported = [
             (row.partition_index, row.error_code, bool(row.records))
             for topic in response.responses
             for row in topic.partitions
@@ -83,27 +83,27 @@ def run(test: Callable[[EmbeddedCluster, Talk], Awaitable[None]], **config: Any)
 def test_only_news_is_reported() -> None:
     async def test(cluster: EmbeddedCluster, talk: Talk) -> None:
         assert await talk.say(FULL, {0: 0, 1: 0}) == NONE
-        assert talk.told == [(0, NONE, False), (1, NONE, False)]
+        assert talk.reported == [(0, NONE, False), (1, NONE, False)]
         assert await talk.say(1) == NONE
-        assert talk.told == []
+        assert talk.reported == []
         cluster.produce("orders", ["a"], partition=1)
         await talk.say(2)
-        assert talk.told == [(1, NONE, True)]
+        assert talk.reported == [(1, NONE, True)]
         await talk.say(3)  # still the same offset, so the same records
-        assert talk.told == [(1, NONE, True)]
+        assert talk.reported == [(1, NONE, True)]
         await talk.say(4, {1: 1})
-        assert talk.told == []
+        assert talk.reported == []
         await talk.say(5, {0: 7})
-        assert talk.told == [(0, OFFSET_OUT_OF_RANGE, False)]
+        assert talk.reported == [(0, OFFSET_OUT_OF_RANGE, False)]
         await talk.say(6)
-        assert talk.told == [(0, OFFSET_OUT_OF_RANGE, False)]
+        assert talk.reported == [(0, OFFSET_OUT_OF_RANGE, False)]
         await talk.say(7, {0: 0})  # the end of an error is news
-        assert talk.told == [(0, NONE, False)]
+        assert talk.reported == [(0, NONE, False)]
         cluster.delete_records("orders", 1, 1)
         await talk.say(8)
-        assert talk.told == [(1, NONE, False)]
+        assert talk.reported == [(1, NONE, False)]
         await talk.say(9, {2: 0}, forget=(0, 1))
-        assert talk.told == [(2, NONE, False)]
+        assert talk.reported == [(2, NONE, False)]
 
     run(test)
 
@@ -115,12 +115,12 @@ def test_a_partition_that_was_served_is_last_next_time() -> None:
             cluster.produce("orders", ["a"], partition=number)
         await talk.say(FULL, {0: 0, 1: 1, 2: 0})
         await talk.say(1, {0: 1})
-        assert [number for number, _, _ in talk.told] == [2]
+        assert [number for number, _, _ in talk.reported] == [2]
         await talk.say(2, {0: 0, 1: 0})
-        assert [number for number, _, _ in talk.told] == [0, 1, 2]
+        assert [number for number, _, _ in talk.reported] == [0, 1, 2]
         await talk.say(3, {0: 1})
         await talk.say(4, {0: 0})
-        assert [number for number, _, _ in talk.told] == [0, 1, 2]
+        assert [number for number, _, _ in talk.reported] == [0, 1, 2]
 
     run(test)
 
@@ -131,7 +131,7 @@ def test_a_wrong_session_or_epoch_is_refused_and_the_session_stays() -> None:
         await talk.say(FULL, {0: 0})
         assert await talk.say(1, session_id=talk.session_id + 1) == FETCH_SESSION_ID_NOT_FOUND
         assert await talk.say(2) == INVALID_FETCH_SESSION_EPOCH
-        assert talk.told == []
+        assert talk.reported == []
         topic_id = cluster.state.topics["orders"].topic_id
         assert await talk.say(1, {0: 0}, topic_id=topic_id) == FETCH_SESSION_TOPIC_ID_ERROR
         assert await talk.say(1) == NONE
@@ -154,7 +154,7 @@ def test_a_session_ends_with_a_full_request_a_last_one_or_its_last_partition() -
         assert sessions.open == {}
         await talk.say(FULL, {0: 0})
         assert await talk.say(1, forget=(0,)) == NONE
-        assert (talk.told, sessions.open) == ([], {})
+        assert (talk.reported, sessions.open) == ([], {})
 
     run(test)
 
@@ -176,12 +176,12 @@ def test_a_session_holds_on_to_topic_ids() -> None:
         await talk.say(FULL, {0: 0}, topic_id=topic_id)
         cluster.recreate_topic("orders")
         await talk.say(1, topic_id=topic_id)
-        assert talk.told == [(0, INCONSISTENT_TOPIC_ID, False)]
+        assert talk.reported == [(0, INCONSISTENT_TOPIC_ID, False)]
         await talk.say(2, {0: 0}, topic_id=b"\7" * 16)
-        assert talk.told == [(0, INCONSISTENT_TOPIC_ID, False), (0, UNKNOWN_TOPIC_ID, False)]
+        assert talk.reported == [(0, INCONSISTENT_TOPIC_ID, False), (0, UNKNOWN_TOPIC_ID, False)]
         new_id = cluster.state.topics["orders"].topic_id
         await talk.say(3, {0: 0}, topic_id=new_id)
-        assert (0, NONE, False) in talk.told
+        assert (0, NONE, False) in talk.reported
 
     run(test)
 
@@ -192,7 +192,7 @@ def test_without_a_slot_there_is_no_session_and_two_minutes_give_one() -> None:
         other = Talk(cluster, talk.raw_client)
         await talk.say(FULL, {0: 0})
         await other.say(FULL, {0: 0})
-        assert (other.session_id, other.told) == (NO_SESSION, [(0, NONE, False)])
+        assert (other.session_id, other.reported) == (NO_SESSION, [(0, NONE, False)])
         cluster.clock.advance(121)
         await other.say(FULL, {0: 0})
         assert other.session_id != NO_SESSION

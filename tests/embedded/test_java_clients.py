@@ -58,9 +58,9 @@ def test_java_consumes_in_a_group_and_kafka_consumer_groups_agrees(
     table = tool(cluster, "ConsumerPerformance", *wanted, "--command-config", str(settings))
     heading, figures = [line.split(", ") for line in table.splitlines() if ", " in line]
     assert figures[heading.index("data.consumed.in.nMsg")] == str(RECORDS)
-    told = describe_group(cluster.bootstrap_servers, "perf")
-    assert {tp: row.committed for tp, row in told.items()} == cluster.committed("perf")
-    assert [row.lag for row in told.values()] == [0] * 6
+    reported = describe_group(cluster.bootstrap_servers, "perf")
+    assert {tp: row.committed for tp, row in reported.items()} == cluster.committed("perf")
+    assert [row.lag for row in reported.values()] == [0] * 6
     state = run(
         GROUPS, "--bootstrap-server", cluster.bootstrap_servers, "--describe", "--group", "perf", "--state"
     )
@@ -72,14 +72,14 @@ def test_java_consumes_in_a_group_and_kafka_consumer_groups_agrees(
 
 @pytest.mark.timeout(240)
 def test_java_produces_within_transactions(cluster: EmbeddedCluster) -> None:
-    told = tool(
+    output = tool(
         cluster,
         "ProducerPerformance",
         *("--topic", "orders", "--num-records", str(RECORDS), "--record-size", "100", "--throughput", "-1"),
         *("--transactional-id", "perf", "--transaction-duration-ms", "100"),
         *("--command-property", "compression.type=lz4"),
     )
-    assert f"{RECORDS} records sent" in told
+    assert f"{RECORDS} records sent" in output
     wanted = ("--topic", "orders", "--num-records", str(RECORDS), "--group", "perf", "--timeout", "20000")
     table = tool(
         cluster, "ConsumerPerformance", *wanted, "--command-property", "isolation.level=read_committed"

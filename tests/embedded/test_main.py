@@ -84,13 +84,13 @@ def test_it_obeys_and_reports_what_happens() -> None:
         assert process.stdin is not None
         process.stdin.write("kill 1\nleaders flights\ntopic more 3\nrestart 1\nkill 9\nsit\nkill\n")
         process.stdin.flush()
-        told = [line(process, "stderr").partition(" s  ")[2] for _ in range(7)]
-    assert "broker 1 is killed" in told[0]
-    assert "topic flights: 0 on 2" in told[1]
-    assert "topic more is made, 3 partitions" in told[2]
-    assert "There is no broker 9" in told[3]
-    assert ["is not a command" in text for text in told[4:6]] == [True, True]
-    assert "broker 1 is started" in told[6]  # which takes time, so it is logged last
+        logged = [line(process, "stderr").partition(" s  ")[2] for _ in range(7)]
+    assert "broker 1 is killed" in logged[0]
+    assert "topic flights: 0 on 2" in logged[1]
+    assert "topic more is made, 3 partitions" in logged[2]
+    assert "There is no broker 9" in logged[3]
+    assert ["is not a command" in text for text in logged[4:6]] == [True, True]
+    assert "broker 1 is started" in logged[6]  # which takes time, so it is logged last
 
 
 def test_one_is_reported_as_one() -> None:
@@ -136,7 +136,7 @@ def test_users_log_in_at_a_listener_of_their_own(tls: bool, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--brokers", "0"], "must be 1 or more"),
         (["--topic", "flights:many"], "must be 1 or more, not 'many'"),
@@ -155,12 +155,12 @@ def test_users_log_in_at_a_listener_of_their_own(tls: bool, tmp_path: Path) -> N
     ],
 )
 def test_what_cannot_be_used_ends_with_2(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_help_names_every_option_and_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,8 +209,8 @@ def test_a_command_that_fails_later_is_reported() -> None:
         assert process.stdin is not None
         process.stdin.write("leaders nowhere\nkill 1\n")
         process.stdin.flush()
-        told = [line(process, "stderr") for _ in range(3)]
-        assert "There is no topic 'nowhere'" in told[1]
+        logged = [line(process, "stderr") for _ in range(3)]
+        assert "There is no topic 'nowhere'" in logged[1]
         taken.bind(("127.0.0.1", port))
         taken.listen()
         process.stdin.write("restart 1\n")

@@ -56,8 +56,8 @@ def test_replicas_lie_where_they_were_assigned() -> None:
         asked = CreatableTopic(name="orders", num_partitions=-1, replication_factor=-1, assignments=rows)
         assert (await create(raw_client, asked)).error_code == NONE
         response = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
-        told = [(row.leader_id, row.replica_nodes) for row in response.topics[0].partitions]
-        assert told == [(3, [3, 1]), (2, [2, 1])]
+        reported = [(row.leader_id, row.replica_nodes) for row in response.topics[0].partitions]
+        assert reported == [(3, [3, 1]), (2, [2, 1])]
 
     run(test)
 
@@ -72,10 +72,10 @@ def test_a_broker_that_is_down_holds_replicas_where_there_is_no_zookeeper(releas
         assert (await create(raw_client, asked)).error_code == INVALID_REPLICATION_FACTOR
         if code == NONE:
             response = await raw_client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
-            told = [
+            reported = [
                 (row.leader_id, row.isr_nodes, row.offline_replicas) for row in response.topics[0].partitions
             ]
-            assert told == [(1, [1, 2], [3]), (2, [2, 1], [3]), (1, [1, 2], [3])]
+            assert reported == [(1, [1, 2], [3]), (2, [2, 1], [3]), (1, [1, 2], [3])]
             await cluster.restart(3)
             assert cluster.state.topics["orders"].partitions[0].isr == [1, 2, 3]
 

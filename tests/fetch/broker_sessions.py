@@ -63,13 +63,13 @@ def _asked(request: FetchRequest, by_id: bool) -> list[CachedPartition]:
     ]
 
 
-def _answer(session_id: int, told: list[CachedPartition]) -> FetchResponse:
+def _answer(session_id: int, reported: list[CachedPartition]) -> FetchResponse:
     topics = [
         FetchableTopicResponse(
             topic="" if one.by_id else one.topic or "",
             topic_id=one.topic_id if one.by_id else ZERO_UUID,
             partitions=[PartitionData(partition_index=one.asked.partition, records=b"")],
         )
-        for one in told
+        for one in reported
     ]
     return FetchResponse(session_id=session_id, responses=topics)

@@ -274,12 +274,12 @@ def test_a_broken_record_and_a_refused_topic_are_reported_in_turn_and_neither_is
     with pytest.raises(DecodeError):
         pipeline.poll()
     pipeline.arrive(P1, error_code=29)
-    told = []
+    raised = []
     for _ in range(3):
         with pytest.raises((DecodeError, TopicAuthorizationError)) as caught:
             pipeline.poll()
-        told.append(caught.type)
-    assert set(told) == {DecodeError, TopicAuthorizationError}
+        raised.append(caught.type)
+    assert set(raised) == {DecodeError, TopicAuthorizationError}
     bad.clear()
     assert pipeline.offsets() == [(0, 0)]
 

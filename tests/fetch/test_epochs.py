@@ -100,13 +100,13 @@ def test_a_diverging_epoch_makes_the_position_wait_for_a_judgement() -> None:
 
 def diverging(scenario: Callable[[EmbeddedCluster, AsyncConsumer], Awaitable[None]], **keys: Any) -> None:
     """Ten records were read; then the leader says once that the logs agree up to offset 6 only."""
-    told: list[int] = []
+    diverged: list[int] = []
 
     def edit(request: Any, response: Any) -> Any:
         for topic in response.responses:
             for row in topic.partitions:
-                if not told:
-                    told.append(row.partition_index)
+                if not diverged:
+                    diverged.append(row.partition_index)
                     row.records = b""
                     row.diverging_epoch = fetch_response.EpochEndOffset(epoch=0, end_offset=6)
         return response
@@ -127,7 +127,7 @@ def diverging(scenario: Callable[[EmbeddedCluster, AsyncConsumer], Awaitable[Non
                 cluster.produce("t", [b"10"])
                 async with asyncio.timeout(10):
                     await scenario(cluster, consumer)
-                assert told
+                assert diverged
 
     asyncio.run(main())
 

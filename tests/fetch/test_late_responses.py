@@ -51,5 +51,5 @@ def test_a_response_with_data_that_is_already_buffered_is_dropped_and_logged(
         session.next_request(wanted)
         assert responses.handle(node_id, session, answer(data(P0, batch(0, 1))))
     assert pipeline.offsets() == [(0, 0), (0, 1)]
-    told = [(one.levelno, one.getMessage()) for one in caplog.records if "Dropping" in one.getMessage()]
-    assert told == [(logging.DEBUG, f"Dropping a fetch of {P0} at 0: 2 is next")]
+    logged = [(one.levelno, one.getMessage()) for one in caplog.records if "Dropping" in one.getMessage()]
+    assert logged == [(logging.DEBUG, f"Dropping a fetch of {P0} at 0: 2 is next")]

@@ -61,25 +61,25 @@ def test_one_busy_partition_of_many_is_the_only_one_that_a_fetch_looks_at(
         async with fetching(cluster, *partitions) as (pipeline, _):
             await asyncio.sleep(1)
             looked_at.clear()
-            told.clear()
+            changes.clear()
             for offset in range(5):
                 logs.append(P0, offset, offset + 1, batch(offset))
                 await asyncio.sleep(1)
                 assert pipeline.offsets() == [(0, offset)]
             await asyncio.sleep(1)
             assert set(looked_at) == {P0}
-            assert {tp for news in told for tp in news} == {P0}
+            assert {tp for news in changes for tp in news} == {P0}
             assert [asked for asked in offsets_asked(cluster)[-1] if asked[0] == 0] == [(0, 5)]
 
     looked_at: list[TopicPartition] = []
-    told: list[list[TopicPartition]] = []
+    changes: list[list[TopicPartition]] = []
     place, next_request = plan._plan_partition, FetchSession.next_request
     monkeypatch.setattr(plan, "_plan_partition", lambda *args: looked_at.append(args[1]) or place(*args))
     monkeypatch.setattr(
         FetchSession,
         "next_request",
         lambda self, wanted, news=None, **keys: (
-            told.append(list(wanted if news is None else news)) or next_request(self, wanted, news, **keys)
+            changes.append(list(wanted if news is None else news)) or next_request(self, wanted, news, **keys)
         ),
     )
     run(scenario())
@@ -126,10 +126,10 @@ MOVES: dict[str, Callable[[Positions, TopicPartition], object]] = {
 }
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told", "while the listener is told"])
+@pytest.mark.parametrize("callback_done", [True, False], ids=["told", "while the listener is told"])
 @pytest.mark.parametrize("move", MOVES)
 def test_a_client_that_moves_partitions_one_by_one_has_each_looked_at_once(
-    move: str, told: bool, monkeypatch: pytest.MonkeyPatch
+    move: str, callback_done: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a thread each of them is a call of its own, and the fetcher runs between any two."""
     partitions = [TopicPartition("orders", n) for n in range(100)]
@@ -138,7 +138,7 @@ def test_a_client_that_moves_partitions_one_by_one_has_each_looked_at_once(
         cluster = FakeCluster({tuple(tp): (1, 5) for tp in partitions})
         Logs(cluster)
         async with fetching(cluster, *partitions) as (pipeline, _):
-            if not told:
+            if not callback_done:
                 pipeline.positions.mark_pending_callback(partitions)
                 pipeline.positions.changed.notify()
                 await settle()

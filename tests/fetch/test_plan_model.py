@@ -131,10 +131,10 @@ class PlanMachine(RuleBasedStateMachine):
             if found and tp in self.positions.partitions_needing_reset(self.clock.now()):
                 self.positions.seek(tp, OffsetAndMetadata(0), self.leader(tp))
 
-    @rule(tp=some, told=st.booleans())
-    def is_out_of_range(self, tp: TopicPartition, told: bool) -> None:
+    @rule(tp=some, raised=st.booleans())
+    def is_out_of_range(self, tp: TopicPartition, raised: bool) -> None:
         if tp in self.positions and self.positions.position(tp) is not None:
-            (self.positions.resume_after_error if told else self.positions.mark_out_of_range)(tp)
+            (self.positions.resume_after_error if raised else self.positions.mark_out_of_range)(tp)
 
     @rule(tp=some, leader=st.integers(1, 4), epoch=st.integers(5, 7))
     def lead(self, tp: TopicPartition, leader: int, epoch: int) -> None:

@@ -151,14 +151,14 @@ def test_a_refused_topic_is_reported_by_the_polls_until_it_is_granted() -> None:
         logs.append(P1, 0, 1, batch(0))
         logs.fields[P0] = {"error_code": 29}
         async with fetching(cluster, P0, P1) as (pipeline, _):
-            told, seen = 0, []
+            errors, seen = 0, []
             for _ in range(5):
                 await asyncio.sleep(1.5)
                 try:
                     seen += pipeline.offsets()
                 except TopicAuthorizationError:
-                    told += 1
-            assert told >= 3
+                    errors += 1
+            assert errors >= 3
             assert seen == [(1, 0)]
             del logs.fields[P0]
             await asyncio.sleep(1.5)

@@ -18,7 +18,7 @@ def at(number: int, offset: int = 0, *, topic_id: bytes | None = ID, epoch: int 
     return PartitionFetch(TopicPartition("orders", number), offset, epoch, topic_id, 1)
 
 
-def told(*numbers: int, session_id: int = 7, topic_id: bytes = ID, **fields: int) -> FetchResponse:
+def response_of(*numbers: int, session_id: int = 7, topic_id: bytes = ID, **fields: int) -> FetchResponse:
     topic = FetchableTopicResponse(topic_id=topic_id)
     topic.partitions = [PartitionData(partition_index=number) for number in numbers]
     return FetchResponse(session_id=session_id, responses=[topic] if numbers else [], **fields)
@@ -41,7 +41,7 @@ def hear(session: FetchSession, response: FetchResponse) -> bool:
 def established(*wanted: PartitionFetch) -> FetchSession:
     session = FetchSession()
     ask(session, *wanted)
-    assert hear(session, told(*(one.tp.partition for one in wanted)))
+    assert hear(session, response_of(*(one.tp.partition for one in wanted)))
     return session
 
 
@@ -53,14 +53,14 @@ def request_of(step: FetchRequestData) -> FetchRequest:
 def test_added_come_first_then_what_changed_in_the_order_of_the_session_and_the_rest_is_implied() -> None:
     session = FetchSession()
     assert says(ask(session, at(3), at(1), at(0), at(2))) == (0, 0, [(3, 0), (1, 0), (0, 0), (2, 0)], [])
-    assert hear(session, told(0, 1, 2, 3))
+    assert hear(session, response_of(0, 1, 2, 3))
     assert says(ask(session, at(2, 8), at(5), at(1), at(4), at(3, epoch=6))) == (
         7,
         1,
         [(5, 0), (4, 0), (3, 0), (2, 8)],
         [0],
     )
-    assert hear(session, told())
+    assert hear(session, response_of())
     assert says(ask(session, at(2, 8), at(5), at(1), at(4), at(3, epoch=6))) == (7, 2, [], [])
     assert [tp.partition for tp in session.partitions] == [3, 1, 2, 5, 4]
 
@@ -72,7 +72,7 @@ def test_a_topic_that_was_recreated_is_forgotten_by_its_old_id_and_asked_for_by_
     request = request_of(step)
     assert [(t.topic_id, [p.partition for p in t.partitions]) for t in request.topics] == [(NEW_ID, [0, 1])]
     assert [(t.topic_id, t.partitions) for t in request.forgotten_topics_data] == [(ID, [0, 1])]
-    assert not hear(session, told(0))  # rows of the old topic are not of this session any more
+    assert not hear(session, response_of(0))  # rows of the old topic are not of this session any more
 
 
 @pytest.mark.spec("B.10.13", "B.10.14", "D-47")
@@ -80,7 +80,7 @@ def test_a_topic_that_was_recreated_is_forgotten_by_its_old_id_and_asked_for_by_
 def test_between_ids_and_names_the_session_begins_again(ids_first: bool) -> None:
     session = FetchSession()
     ask(session, at(0), by_id=ids_first)
-    assert hear(session, told(0))
+    assert hear(session, response_of(0))
     assert says(ask(session, at(0), by_id=not ids_first)) == (7, 0, [(0, 0)], [])
 
 
@@ -99,22 +99,22 @@ def test_one_partition_without_a_topic_id_makes_the_whole_request_go_by_name(
 @pytest.mark.parametrize(
     ("response", "next_one"),
     [
-        (told(session_id=0, error_code=70), (0, 0)),
-        (told(session_id=0, error_code=71), (7, 0)),
-        (told(session_id=0, error_code=106), (7, 0)),
-        (told(session_id=0, error_code=-1), (7, 0)),
-        (told(error_code=31), (7, 0)),
-        (told(2), (7, 0)),
-        (told(0, 2), (7, 0)),
-        (told(0, 0), (7, 0)),
-        (told(0, topic_id=NEW_ID), (7, 0)),
-        (told(0, session_id=8), (7, 0)),
-        (told(session_id=0), (0, 0)),
-        (told(0, 1, session_id=0), (0, 0)),
-        (told(), (7, 2)),
-        (told(throttle_time_ms=50), (7, 2)),
-        (told(1), (7, 2)),
-        (told(1, 0), (7, 2)),
+        (response_of(session_id=0, error_code=70), (0, 0)),
+        (response_of(session_id=0, error_code=71), (7, 0)),
+        (response_of(session_id=0, error_code=106), (7, 0)),
+        (response_of(session_id=0, error_code=-1), (7, 0)),
+        (response_of(error_code=31), (7, 0)),
+        (response_of(2), (7, 0)),
+        (response_of(0, 2), (7, 0)),
+        (response_of(0, 0), (7, 0)),
+        (response_of(0, topic_id=NEW_ID), (7, 0)),
+        (response_of(0, session_id=8), (7, 0)),
+        (response_of(session_id=0), (0, 0)),
+        (response_of(0, 1, session_id=0), (0, 0)),
+        (response_of(), (7, 2)),
+        (response_of(throttle_time_ms=50), (7, 2)),
+        (response_of(1), (7, 2)),
+        (response_of(1, 0), (7, 2)),
         (None, (7, 0)),
     ],
 )
@@ -136,17 +136,17 @@ def test_what_follows_a_response_to_an_incremental_request(
 @pytest.mark.parametrize(
     ("response", "next_one"),
     [
-        (told(0, 1), (7, 1)),
-        (told(1, 0), (7, 1)),
-        (told(0, 1, session_id=0), (0, 0)),
-        (told(0), (0, 0)),
-        (told(0, 1, 2), (0, 0)),
-        (told(0, 1, 1), (0, 0)),
-        (told(0, 0), (0, 0)),
-        (told(0, 1, topic_id=NEW_ID), (0, 0)),
-        (told(session_id=0, throttle_time_ms=50), (0, 0)),
-        (told(session_id=0, error_code=70), (0, 0)),
-        (told(session_id=0, error_code=106), (0, 0)),
+        (response_of(0, 1), (7, 1)),
+        (response_of(1, 0), (7, 1)),
+        (response_of(0, 1, session_id=0), (0, 0)),
+        (response_of(0), (0, 0)),
+        (response_of(0, 1, 2), (0, 0)),
+        (response_of(0, 1, 1), (0, 0)),
+        (response_of(0, 0), (0, 0)),
+        (response_of(0, 1, topic_id=NEW_ID), (0, 0)),
+        (response_of(session_id=0, throttle_time_ms=50), (0, 0)),
+        (response_of(session_id=0, error_code=70), (0, 0)),
+        (response_of(session_id=0, error_code=106), (0, 0)),
         (None, (0, 0)),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_response_finds_what_was_asked_last_though_the_wire_did_not_repeat_it(
     session = established(at(0), at(1))
     again = PartitionFetch(TopicPartition("orders", 0), 0, 5, ID, position_version=9)
     assert says(ask(session, again, at(1))) == (7, 1, [], [])
-    response = told(0)
+    response = response_of(0)
     ((asked, _),) = session.rows(response)
     assert asked is again
 
@@ -200,5 +200,5 @@ def test_a_session_that_lives_longer_than_its_topics_keeps_nothing_of_them() -> 
     session = established(at(0))
     for number in range(1, 200):
         ask(session, at(0, topic_id=number.to_bytes(16)))
-        assert hear(session, told())
+        assert hear(session, response_of())
     assert len(session.partitions) == len(session._topic_names) == 1

@@ -18,7 +18,7 @@ class KeepAndShare(Assignor):
     supported_protocols: Sequence[str] = (COOPERATIVE,)
 
     def __init__(self) -> None:
-        self.told: list[tuple[tuple[TopicPartition, ...], int]] = []
+        self.calls: list[tuple[tuple[TopicPartition, ...], int]] = []
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
         everything = [
@@ -37,4 +37,4 @@ class KeepAndShare(Assignor):
         return {member_id: Assignment(tuple(part)) for member_id, part in parts.items()}
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-        self.told.append((assignment.partitions, metadata.generation_id))
+        self.calls.append((assignment.partitions, metadata.generation_id))

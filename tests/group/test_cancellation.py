@@ -188,8 +188,8 @@ def _monotone(place: Place) -> bool:
     for one in place.asked("OffsetCommit"):
         if one.response is None:
             continue
-        for asked, told in zip(one.request.topics, one.response.topics, strict=True):
-            for stored, response in zip(asked.partitions, told.partitions, strict=True):
+        for asked, reported in zip(one.request.topics, one.response.topics, strict=True):
+            for stored, response in zip(asked.partitions, reported.partitions, strict=True):
                 key = (asked.topic_id, stored.partition_index)
                 if response.error_code == 0 and stored.committed_offset < newest.get(key, 0):
                     return False

@@ -59,7 +59,7 @@ def test_a_member_gives_up_only_what_goes_to_another_and_the_group_joins_again()
             await until(lambda: shared_out(a, b))
             await asyncio.sleep(5)
             assert a.calls == [("revoked", (2, 3)), ("assigned", ()), ("assigned", ())]
-            assert [told.assignment for told in a.told] == [ALL, (0, 1), (0, 1)]
+            assert [call.assignment for call in a.listener_calls] == [ALL, (0, 1), (0, 1)]
             assert b.calls == [("assigned", ()), ("assigned", (2, 3))]
             assert joins(a)[-2][:2] == (ALL, 1)
             assert joins(a)[-1] == ((0, 1), 2, "need to revoke partitions and re-join")
@@ -79,11 +79,11 @@ def test_before_a_join_only_the_partitions_of_topics_not_wanted_any_more_are_giv
             assert a.take_calls() == [("assigned", ALL), ("assigned", (0, 1))]  # nothing was revoked
             await a.subscribe("t")
             await until(lambda: len(joins(a)) == 4)
-            assert [(told.method, told.assignment) for told in a.told[:1]] == [
+            assert [(call.method, call.assignment) for call in a.listener_calls[:1]] == [
                 ("revoked", (0, 0, 1, 1, 2, 3))  # called before the assignment changes
             ]
             assert joins(a)[-1][0] == ALL
-            await until(lambda: len(a.told) == 2)
+            await until(lambda: len(a.listener_calls) == 2)
             assert a.calls == [("revoked", (0, 1)), ("assigned", ())]
 
     simulate(scenario, topics={"t": 4, "u": 2})
@@ -96,7 +96,7 @@ def test_a_cooperative_member_that_the_coordinator_forgot_loses_everything_befor
             a = await join("a")
             await until(lambda: a.partitions == ALL)
             place.cluster.fail("Heartbeat", error=25, times=1)
-            await until(lambda: len(a.told) == 3)
+            await until(lambda: len(a.listener_calls) == 3)
             assert a.calls == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
             assert joins(a)[-1][:2] == ((), None)
 
@@ -164,10 +164,10 @@ def test_the_assignor_learns_its_part_after_the_revocation_and_before_the_assign
         async with team(place, **FAST) as join:
             a = await join("a", partition_assignment_strategy=[Noting()])
             await until(lambda: a.partitions == ALL)
-            a.told.clear()
+            a.listener_calls.clear()
             b = await join("b", partition_assignment_strategy=[KeepAndShare()])
             await until(lambda: shared_out(a, b))
-            assert [(told.method, told.partitions, told.assignment) for told in a.told[:3]] == [
+            assert [(call.method, call.partitions, call.assignment) for call in a.listener_calls[:3]] == [
                 ("revoked", (2, 3), ALL),
                 ("assignor", (0, 1), (0, 1)),
                 ("assigned", (), (0, 1)),
@@ -184,14 +184,14 @@ def test_a_member_that_polls_too_late_has_lost_what_it_kept_and_joins_again() ->
             b = await join("b")
             await until(lambda: shared_out(a, b))
             had = b.partitions
-            b.told.clear()
+            b.listener_calls.clear()
             await b.stop()
             await until(lambda: a.partitions == ALL)
             assert b.calls == []
             b.poll()
             await until(lambda: shared_out(a, b))
             assert b.calls[0] == ("lost", had)
-            assert [told.method for told in b.told[1:]] == ["assigned", "assigned"]
+            assert [call.method for call in b.listener_calls[1:]] == ["assigned", "assigned"]
             assert b.errors == []
 
     simulate(scenario, topics={"t": 4})
@@ -215,9 +215,9 @@ def test_a_group_goes_from_eager_to_cooperative_member_by_member() -> None:
             await until(lambda: shared_out(a, b))
             for how in (["range", Either()], [Either()]):
                 a = await restarted(join, a, b, how)
-                a.told.clear()
+                a.listener_calls.clear()
                 b = await restarted(join, b, a, how)
-            (revoked,) = [told for told in a.told if told.method == "revoked"]
+            (revoked,) = [call for call in a.listener_calls if call.method == "revoked"]
             assert (revoked.assignment, revoked.partitions) == (ALL, b.partitions)
 
     simulate(scenario, topics={"t": 4})
@@ -263,7 +263,7 @@ def test_what_goes_is_committed_first_so_the_next_owner_continues_where_the_last
             for number in b.partitions:
                 read = [*offsets_seen(a, number), *offsets_seen(b, number)]
                 assert read == list(range(len(read)))
-            assert all(told.at < place.now for told in a.told)
+            assert all(call.at < place.now for call in a.listener_calls)
 
     simulate(scenario, topics={"t": 4})
 
@@ -298,7 +298,7 @@ def test_a_commit_inside_of_the_revocation_is_accepted() -> None:
             await until(lambda: a.partitions == ALL and len(a.seen) > 20)
             b = await join("b")
             await until(lambda: shared_out(a, b))
-            (revoked,) = [told for told in a.told if told.method == "revoked"]
+            (revoked,) = [call for call in a.listener_calls if call.method == "revoked"]
             (commit,) = a.asked("OffsetCommit")
             assert commit.request.generation_id_or_member_epoch == 2
             assert {p.error_code for topic in commit.response.topics for p in topic.partitions} == {0}
@@ -315,7 +315,7 @@ def test_what_a_listener_raises_is_raised_once_and_nothing_waits_for_it(method: 
         async with team(place, **cooperative()) as join:
             a = await join("a")
             await until(lambda: a.partitions == ALL)
-            a.told.clear()
+            a.listener_calls.clear()
             a.fails = (method, LookupError("no such thing"))
             b = await join("b")
             await until(lambda: shared_out(a, b))
@@ -325,7 +325,7 @@ def test_what_a_listener_raises_is_raised_once_and_nothing_waits_for_it(method: 
             assert isinstance(error.__cause__, LookupError)
             assert error.callback == f"on_partitions_{method}"
             assert a.calls == [("revoked", (2, 3)), ("assigned", ()), ("assigned", ())]
-            assert a.told[0].at == a.told[1].at
+            assert a.listener_calls[0].at == a.listener_calls[1].at
 
     simulate(scenario, topics={"t": 4})
 
@@ -346,7 +346,7 @@ def test_of_two_errors_of_the_listener_in_one_rebalance_the_first_is_raised() ->
             a = await join("a", kind=Failing)
             assert isinstance(a, Failing)
             await until(lambda: a.partitions == ALL)
-            a.told.clear()
+            a.listener_calls.clear()
             a.left = 2
             b = await join("b")
             await until(lambda: shared_out(a, b))
@@ -366,7 +366,7 @@ def test_a_poll_that_is_cancelled_in_the_revocation_leaves_the_rest_to_the_next(
         async with team(place, **cooperative()) as join:
             a = await join("a")
             await until(lambda: a.partitions == ALL)
-            a.told.clear()
+            a.listener_calls.clear()
             entered = asyncio.Event()
 
             async def for_ever(partitions: Any) -> None:
@@ -396,11 +396,11 @@ def test_a_member_that_leaves_inside_of_the_revocation_gives_up_the_rest_and_tak
         async with team(place, **cooperative()) as join:
             a = await join("a")
             await until(lambda: a.partitions == ALL)
-            a.told.clear()
+            a.listener_calls.clear()
 
             async def leave(partitions: Any) -> None:
                 a._note("revoked", partitions)
-                if len(a.told) == 1:
+                if len(a.listener_calls) == 1:
                     await getattr(a.consumer, how)()
 
             a.on_partitions_revoked = leave  # type: ignore[method-assign]

@@ -21,11 +21,11 @@ class Committing(RebalanceListener):
 
     def __init__(self) -> None:
         self.consumer: Consumer[Any, Any] | None = None
-        self.told: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
 
     def _note(self, what: str, partitions: tuple[TopicPartition, ...]) -> None:
         assert self.consumer is not None
-        self.told.append((what, partitions, self.consumer.assignment(), threading.current_thread().name))
+        self.calls.append((what, partitions, self.consumer.assignment(), threading.current_thread().name))
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
         self._note("assigned", partitions)
@@ -74,7 +74,7 @@ def test_both_halves_of_a_rebalance_run_in_the_polling_thread_and_a_commit_in_be
                 name = threading.current_thread().name
                 gone = b.assignment()
                 kept = tuple(tp for tp in T if tp not in gone)
-                assert first.told[1:3] == [("revoked", gone, tuple(T), name), ("assigned", (), kept, name)]
-                assert second.told[-1] == ("assigned", gone, gone, name)
+                assert first.calls[1:3] == [("revoked", gone, tuple(T), name), ("assigned", (), kept, name)]
+                assert second.calls[-1] == ("assigned", gone, gone, name)
                 assert again == []  # what goes was committed in the revocation; what stays was not read twice
                 assert cluster.committed("g") == dict.fromkeys(T, 2)

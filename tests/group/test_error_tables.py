@@ -118,10 +118,10 @@ def test_offset_fetch_for_the_group() -> None:
 
 @pytest.mark.spec("B.15.7", "S0-27", "S0-28", "S0-29", "S0-30")
 def test_offset_fetch_for_a_partition() -> None:
-    told = {3: UnknownTopicError, 29: TopicAuthorizationError, 30: GroupAuthorizationError}
+    classes = {3: UnknownTopicError, 29: TopicAuthorizationError, 30: GroupAuthorizationError}
 
     def expected(code: int) -> tuple[object, int, bool]:
-        return (None, 2, False) if code in (88, 100) else (told.get(code, code), 1, False)
+        return (None, 2, False) if code in (88, 100) else (classes.get(code, code), 1, False)
 
     outcomes = each_code(
         "OffsetFetchRequest",

@@ -281,10 +281,10 @@ def test_a_leader_that_assigns_unsubscribed_topics_is_warned_of_once(
     unwanted = [("planes", number) for number in range(300)]
     rounds = [join_then_sync(*unwanted, generation=number) for number in (1, 2, 3)]
     play(scripted(*itertools.chain(*rounds), *join_then_sync(("flights", 1), generation=4)), scene)
-    (told,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    (logged,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
     some = "planes-0, planes-1, planes-2, planes-3, planes-4 and 295 more"
     text = f"group {GROUP}: the assignment {some} does not match the subscription flights: joining again"
-    assert told.getMessage() == text
+    assert logged.getMessage() == text
 
 
 @pytest.mark.spec("S3-45", "B.13.7")

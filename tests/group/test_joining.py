@@ -51,8 +51,12 @@ def test_the_two_step_join_of_a_follower() -> None:
         assert (join.group_id, join.protocol_type, join.group_instance_id) == (GROUP, "consumer", None)
         assert (join.session_timeout_ms, join.rebalance_timeout_ms) == (7_000, 9_000)
         assert [protocol.name for protocol in join.protocols] == ["range", "roundrobin"]
-        told = decode_subscription(join.protocols[0].metadata)
-        assert (told.topics, told.owned_partitions, told.rack_id) == (("flights",), (), "east")
+        subscription = decode_subscription(join.protocols[0].metadata)
+        assert (subscription.topics, subscription.owned_partitions, subscription.rack_id) == (
+            ("flights",),
+            (),
+            "east",
+        )
     (sync,) = peer.of("SyncGroupRequest")
     assert (sync.generation_id, sync.member_id, sync.assignments) == (1, "m-1", [])
     assert (sync.protocol_type, sync.protocol_name) == ("consumer", "range")
@@ -102,8 +106,8 @@ def test_the_join_response_sets_the_generation_and_the_sync_ends_the_need_to_rej
     )
     play(peer, scene)
     again = peer.of("JoinGroupRequest")[1]
-    told = decode_subscription(again.protocols[0].metadata)
-    assert (again.member_id, told.generation_id) == ("m-1", 1)
+    subscription = decode_subscription(again.protocols[0].metadata)
+    assert (again.member_id, subscription.generation_id) == ("m-1", 1)
     assert again.reason.startswith("rebalance failed")
 
 

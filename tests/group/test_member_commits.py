@@ -191,7 +191,7 @@ class Wordy(Picky):
 
 @pytest.mark.spec("S4-24", "B.16.8")
 @pytest.mark.parametrize(
-    ("assignor", "told", "cause"),
+    ("assignor", "message", "cause"),
     [
         (Picky(), "'picky' raised ValueError while assigning", ValueError),
         (Careless(), "'picky' made a plan that cannot be: it gives m-0 list, not Assignment", type(None)),
@@ -201,13 +201,13 @@ class Wordy(Picky):
     ],
 )
 def test_an_assignor_that_fails_is_reported_and_the_flow_continues(
-    assignor: Assignor, told: str, cause: type[object]
+    assignor: Assignor, message: str, cause: type[object]
 ) -> None:
     async def scene(running: Running) -> None:
         for _ in range(2):
             error = await running.polled_error()
             assert isinstance(error, UsageError)
-            assert told in str(error)
+            assert message in str(error)
             assert isinstance(error.__cause__, cause)
             running.membership.poll_started()
 

@@ -179,8 +179,8 @@ def test_without_retry_the_same_codes_are_a_retriable_failure(code: int, elsewhe
     play(scripted(On("OffsetCommitRequest", stored({F0: 0, F1: code}))), scene)
     assert (caught[0].reason, caught[0].retriable) == ("retriable", True)
     assert caught[0].uncommitted == {F1: OffsetAndMetadata(6)}
-    told = f"Committing offsets of group {GROUP} failed: the coordinator answered {error(code).name} ({code}) for {F1}."
-    assert str(caught[0]).startswith(told)
+    text = f"Committing offsets of group {GROUP} failed: the coordinator answered {error(code).name} ({code}) for {F1}."
+    assert str(caught[0]).startswith(text)
 
 
 @pytest.mark.spec("B.15.8", "U-12")

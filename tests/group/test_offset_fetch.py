@@ -158,7 +158,7 @@ def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
 
 @pytest.mark.spec("S0-63", "B.15.7", "U-28")
 @pytest.mark.parametrize(
-    ("response", "told"),
+    ("response", "message"),
     [
         (read({F0: (-1, 88), F1: (2, 0)}), "UNSTABLE_OFFSET_COMMIT (88) for flights-0"),
         (read({F1: (2, 0)}), "nothing for flights-0"),
@@ -166,7 +166,7 @@ def test_an_offset_under_an_open_transaction_is_waited_for() -> None:
     ],
 )
 def test_the_log_says_why_offsets_are_asked_for_again(
-    response: OffsetFetchResponse, told: str, caplog: pytest.LogCaptureFixture
+    response: OffsetFetchResponse, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(asking: Asking) -> None:
         await asking.committed.fetch([F0, F1])
@@ -182,7 +182,7 @@ def test_the_log_says_why_offsets_are_asked_for_again(
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (
             logging.DEBUG,
-            f"group {GROUP}: committed offsets not read yet: the coordinator answered {told}",
+            f"group {GROUP}: committed offsets not read yet: the coordinator answered {message}",
         )
     ]
 
@@ -248,14 +248,14 @@ def test_any_other_partition_code_is_reported(code: int) -> None:
 
 
 @pytest.mark.spec("S0-27", "S0-30", "B.15.7")
-@pytest.mark.parametrize(("code", "told"), [(3, UnknownTopicError), (42, BrokerError)])
+@pytest.mark.parametrize(("code", "raised"), [(3, UnknownTopicError), (42, BrokerError)])
 def test_a_partition_code_that_ends_the_request_goes_before_what_others_say(
-    code: int, told: type[KclientError]
+    code: int, raised: type[KclientError]
 ) -> None:
     """It ends the lookup at once: later partitions are not looked at, and what was collected before is not returned."""
 
     async def scene(asking: Asking) -> None:
-        with pytest.raises(told, match="flights-1"):
+        with pytest.raises(raised, match="flights-1"):
             await asking.committed.fetch([F0, F1, P0])
 
     rows = {F0: (-1, 29), F1: (-1, code), P0: (-1, 12)}

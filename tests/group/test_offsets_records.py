@@ -57,11 +57,11 @@ def test_members_of_a_group_of_consumers_are_read(case: dict[str, Any]) -> None:
     for member, row in zip(members, case["value"]["members"], strict=True):
         assert member.row.member_id == row["memberId"]
         for blob, read in (("subscription", member.subscription), ("assignment", member.assignment)):
-            told = base64.b64decode(row[blob])
+            encoded = base64.b64decode(row[blob])
             assert read is not None
-            version = int.from_bytes(told[:2], "big")
+            version = int.from_bytes(encoded[:2], "big")
             name = f"ConsumerProtocol{blob.capitalize()}"
-            by_java = protocol.to_json(protocol.decode(name, version, told[2:]), version)
+            by_java = protocol.to_json(protocol.decode(name, version, encoded[2:]), version)
             assert _shape(read) == _java_shape(blob, by_java)
 
 
@@ -169,8 +169,8 @@ def test_the_last_record_under_a_key_counts_and_a_tombstone_removes() -> None:
         (b"\x00\x02\x00\x01g", None),  # the group's own record is no commit
     ]
     found = group.committed_offsets(records)
-    told = {name: {tp: one.offset for tp, one in commits.items()} for name, commits in found.items()}
-    assert told == {"g": {TopicPartition("t", 0): 4}, "other": {TopicPartition("t", 0): 3}}
+    committed = {name: {tp: one.offset for tp, one in commits.items()} for name, commits in found.items()}
+    assert committed == {"g": {TopicPartition("t", 0): 4}, "other": {TopicPartition("t", 0): 3}}
 
 
 # --- what real brokers wrote

@@ -41,8 +41,8 @@ def test_every_member_finds_the_one_coordinator_and_asks_no_other(group: str) ->
             home = cluster.coordinator_of(group)
             for client in "ab":
                 found = [r for r in asked(cluster, "FindCoordinator") if r.client_id == client]
-                told = [c.node_id for r in found for c in r.response.coordinators if c.error_code == 0]
-                assert told == [home]
+                reported = [c.node_id for r in found for c in r.response.coordinators if c.error_code == 0]
+                assert reported == [home]
                 joined = [r for r in asked(cluster, "JoinGroup") if r.client_id == client]
                 assert found[0].at <= joined[0].at
                 for api in OF_THE_GROUP:

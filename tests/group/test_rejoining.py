@@ -169,7 +169,7 @@ def test_leaving_in_every_version(version: int) -> None:
 
 @pytest.mark.spec("B.15.6")
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "message"),
     [
         (On("LeaveGroupRequest", LeaveGroupResponse(error_code=16)), "NOT_COORDINATOR (16)"),
         (On("LeaveGroupRequest", LeaveGroupResponse(error_code=30)), "GROUP_AUTHORIZATION_FAILED (30)"),
@@ -186,7 +186,9 @@ def test_leaving_in_every_version(version: int) -> None:
     ],
     ids=["moved", "denied", "broken", "member-refused", "lost", "unanswered"],
 )
-def test_leaving_is_done_whatever_the_response(step: On, told: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_leaving_is_done_whatever_the_response(
+    step: On, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "kclient.group")
 
     async def scene(running: Running) -> None:
@@ -196,7 +198,7 @@ def test_leaving_is_done_whatever_the_response(step: On, told: str, caplog: pyte
         assert running.membership.take_error() is None
 
     play(scripted(*join_then_sync(("flights", 1)), step), scene)
-    assert told in caplog.text
+    assert message in caplog.text
 
 
 @pytest.mark.spec("B.15.6", "B.13.10", "A-04", "S4-22", "S4-51")

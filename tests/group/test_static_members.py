@@ -41,13 +41,13 @@ class Group:
 
     place: Place
     members: dict[str, AsyncConsumer] = attrs.field(factory=dict)
-    told: dict[str, RecordingListener] = attrs.field(factory=dict)
+    listeners: dict[str, RecordingListener] = attrs.field(factory=dict)
 
     def start(self, name: str, **settings: Any) -> AsyncConsumer:
         """A member whose group instance id is its name."""
-        self.told[name] = RecordingListener()
+        self.listeners[name] = RecordingListener()
         keys = {**SESSION, "group_instance_id": name, **settings}
-        self.members[name] = self.place.consumer("t", listener=self.told[name], **keys)
+        self.members[name] = self.place.consumer("t", listener=self.listeners[name], **keys)
         return self.members[name]
 
     async def close(self, name: str, **how: Any) -> None:
@@ -99,7 +99,7 @@ def test_a_restart_within_the_session_costs_no_rebalance(name: str) -> None:
         await group.for_seconds(3)
         owned = group.owned()
         before = {each: member.group_metadata() for each, member in group.members.items()}
-        told = {each: list(told.calls) for each, told in group.told.items()}
+        calls = {each: list(listener.calls) for each, listener in group.listeners.items()}
         joins = len(group.asked("JoinGroup"))
 
         await group.close(name)
@@ -110,9 +110,9 @@ def test_a_restart_within_the_session_costs_no_rebalance(name: str) -> None:
         assert group.owned() == owned
         assert group.asked("LeaveGroup") == []
         assert len(group.asked("JoinGroup")) == joins + 1
-        assert group.told[name].calls == ["assigned"]
+        assert group.listeners[name].calls == ["assigned"]
         (other,) = {"a", "b"} - {name}
-        assert group.told[other].calls == told[other]
+        assert group.listeners[other].calls == calls[other]
         again = group.members[name].group_metadata()
         assert again.generation_id == before[name].generation_id
         assert again.member_id != before[name].member_id
@@ -152,7 +152,7 @@ def test_a_member_that_stays_away_for_longer_than_the_session_loses_the_place() 
         assert len(group.members["b"].assignment()) == 4
         group.start("a")
         await group.until(group.shared)
-        assert group.told["b"].calls.count("revoked") >= 1
+        assert group.listeners["b"].calls.count("revoked") >= 1
         assert group.asked("LeaveGroup") == []
 
     play(scenario)
@@ -189,7 +189,7 @@ def test_of_two_with_one_name_the_first_is_fenced_and_stays_so(call: str) -> Non
 
 @pytest.mark.spec("B.18", "B.13.10", "B.15.6", "A-04")
 @pytest.mark.parametrize(
-    ("instance", "leave", "told"),
+    ("instance", "leave", "sends_leave"),
     [
         ("a", None, False),
         ("a", True, True),
@@ -200,7 +200,7 @@ def test_of_two_with_one_name_the_first_is_fenced_and_stays_so(call: str) -> Non
     ],
 )
 def test_a_member_that_closes_decides_whether_the_coordinator_is_notified(
-    instance: str | None, leave: bool | None, told: bool
+    instance: str | None, leave: bool | None, sends_leave: bool
 ) -> None:
     async def scenario(group: Group) -> None:
         group.start("a", group_instance_id=instance), group.start("b")
@@ -208,9 +208,9 @@ def test_a_member_that_closes_decides_whether_the_coordinator_is_notified(
         member_id = group.members["a"].group_metadata().member_id
         await group.close("a", leave=leave)
         left = [(m.member_id, m.group_instance_id) for r in group.asked("LeaveGroup") for m in r.members]
-        assert left == ([(member_id, None)] if told else [])
+        assert left == ([(member_id, None)] if sends_leave else [])
         await group.for_seconds(5)
-        assert len(group.members["b"].assignment()) == (4 if told else 2)
+        assert len(group.members["b"].assignment()) == (4 if sends_leave else 2)
 
     play(scenario)
 

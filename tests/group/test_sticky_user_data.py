@@ -82,8 +82,8 @@ def test_an_old_members_claim_counts_by_the_generation_in_its_user_data() -> Non
     partition = TopicPartition("flights", 0)
 
     def member(name: str, generation: int) -> Member:
-        told = Subscription(("flights",), encode_cooperative(generation), (partition,))
-        return Member(name, told)
+        subscription = Subscription(("flights",), encode_cooperative(generation), (partition,))
+        return Member(name, subscription)
 
     for newer, older in (("a", "b"), ("b", "a")):
         plan = CooperativeStickyAssignor().assign(

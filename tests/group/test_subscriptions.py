@@ -42,7 +42,7 @@ async def following(
     for member in members:
         await member.host.start(member.consumer.subscribe(pattern=re.compile(pattern), listener=member))
         member.poll()
-        await until(lambda member=member: member.told)  # type: ignore[misc]
+        await until(lambda member=member: member.listener_calls)  # type: ignore[misc]
     await asyncio.sleep(2)
     yield members
     for member in members:
@@ -244,7 +244,7 @@ def test_a_rebalance_that_the_application_asks_for_happens_in_a_poll_and_gives_t
             await asyncio.sleep(1)
             assert joins(a) == before
             a.poll()
-            await until(lambda: len(a.told) == 2)
+            await until(lambda: len(a.listener_calls) == 2)
             assert a.asked("JoinGroup")[-1].request.reason == "x" * 255
             assert a.calls == [("assigned", ALL), ("assigned", ())]
 

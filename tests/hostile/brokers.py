@@ -58,8 +58,8 @@ async def brokers_without_end(count: int, possible: bool) -> dict[str, Any]:
             ended = f"{type(exc).__name__}: {exc.text}"
         await cluster.close(1)
         responses = peer.asked.count("MetadataRequest")
-        told = warnings.about("metadata names")
-        return {"ended": ended, "answers": responses, "warnings": told, "bytes": len(body[12])}
+        logged = warnings.about("metadata names")
+        return {"ended": ended, "answers": responses, "warnings": logged, "bytes": len(body[12])}
 
 
 async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
@@ -80,8 +80,8 @@ async def topics_without_end(extra: int, partitions: int = 2) -> dict[str, Any]:
             ended = f"{type(exc).__name__}: {exc.text}"
         known = sorted(cluster.metadata.topics)
         await cluster.close(1)
-        told = warnings.about("were not requested")
-        return {"ended": ended, "topics": known, "warnings": told, "bytes": len(body[12])}
+        logged = warnings.about("were not requested")
+        return {"ended": ended, "topics": known, "warnings": logged, "bytes": len(body[12])}
 
 
 async def announced_frames(leaders: int, announced: int, sent: int) -> dict[str, int]:

@@ -32,7 +32,7 @@ async def consumer_of(servers: str) -> AsyncIterator[AsyncConsumer[Any, Any]]:
         yield consumer
 
 
-def told(exc: CorruptDataError, seen: list[int]) -> Seen:
+def error_report(exc: CorruptDataError, seen: list[int]) -> Seen:
     """What a user needs of an error."""
     return {"offsets": seen, "error": type(exc).__name__, "text": str(exc), **vars(exc)}
 
@@ -45,7 +45,7 @@ def take(data: str, isolation: str = "READ_UNCOMMITTED") -> Seen:
         while not reader.exhausted:
             seen += [record.offset for record in Records([reader.take(500)])]
     except CorruptDataError as exc:
-        return told(exc, seen)
+        return error_report(exc, seen)
     return {"offsets": seen}
 
 
@@ -59,7 +59,7 @@ async def poll_and_go_past(servers: str) -> Seen:
         except TooManyHeadersError as exc:
             consumer.seek(TP, exc.next_offset)
             after = [record.offset for record in await consumer.poll(timeout=10)]
-            return {**told(exc, offsets), "after": after}
+            return {**error_report(exc, offsets), "after": after}
 
 
 async def poll_columns(servers: str, count: int) -> Seen:
@@ -113,7 +113,7 @@ def read_with_spark(servers: str, end: int) -> Seen:
         for batch in read_range(OffsetRange(*TP, 0, end), options_for(servers), ["value"]):
             sizes += pc.binary_length(batch.column(0)).to_pylist()
     except CorruptDataError as exc:
-        return told(exc, sizes)
+        return error_report(exc, sizes)
     finally:
         clients.close()
     return {"sizes": sizes}

@@ -20,9 +20,9 @@ def test_an_avro_schema_of_nested_doubles_is_refused_at_once(side: str, depth: i
 @pytest.mark.spec("SP-76")
 @pytest.mark.parametrize("side", ["writer", "reader"])
 def test_an_avro_schema_that_is_deeper_than_a_stack_is_refused(side: str) -> None:
-    for depth, told in ((300, "more than 100 types inside each other"), (3_000, "is not an Avro schema")):
+    for depth, message in ((300, "more than 100 types inside each other"), (3_000, "is not an Avro schema")):
         outcome = run_bounded(f"{HERE}:error_of_{side}_schema_nested", depth, seconds=2, peak_mb=200)
-        assert told in outcome.result
+        assert message in outcome.result
 
 
 @pytest.mark.spec("SP-75")

@@ -124,7 +124,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 async def use(cluster: EmbeddedCluster, number: int, protocol: str) -> list[str]:
     """What a consumer does in its life; the texts of its errors."""
-    told: list[str] = []
+    texts: list[str] = []
     consumer = AsyncConsumer(
         "orders",
         bootstrap_servers=cluster.bootstrap_servers,
@@ -150,9 +150,9 @@ async def use(cluster: EmbeddedCluster, number: int, protocol: str) -> list[str]
         try:
             await step()
         except Exception as exc:  # noqa: BLE001 – whatever a user could see
-            told += texts_of(exc)
-    told.append(str(consumer))
-    return told
+            texts += texts_of(exc)
+    texts.append(str(consumer))
+    return texts
 
 
 def texts_of(error: BaseException | None) -> list[str]:
@@ -176,10 +176,10 @@ def test_no_string_of_a_response_steers_a_log_or_an_error(cluster: EmbeddedClust
         lives = [use(cluster, number, protocol) for number, (_, _, protocol) in enumerate(tried)]
         return [text for life in await asyncio.gather(*lives) for text in life]
 
-    told = asyncio.run(scene())
-    assert unfit(told) == []
+    texts = asyncio.run(scene())
+    assert unfit(texts) == []
     assert unfit(heard.lines) == []
-    assert sum(SHOWN in text for text in told) >= 5
+    assert sum(SHOWN in text for text in texts) >= 5
     assert sum(SHOWN in line for line in heard.lines) >= 5
 
 

@@ -173,5 +173,5 @@ def test_an_exclusive_test_waits_for_the_others_and_these_wait_for_it(tmp_path: 
     lock.close()
     for worker in workers:
         worker.join()
-    told = " ".join(re.sub(r"^[ab] ", "", event) for event in events)
-    assert told == "ends ends alone begins alone ends again again"
+    order = " ".join(re.sub(r"^[ab] ", "", event) for event in events)
+    assert order == "ends ends alone begins alone ends again again"

@@ -51,13 +51,13 @@ def event(line: str) -> dict[str, Any] | None:
     """The event of one line, None for an event that the members of the other clients do not report."""
     if not line.startswith("{"):
         return None
-    told = json.loads(line)
-    match told["name"]:
+    parsed = json.loads(line)
+    match parsed["name"]:
         case "partitions_assigned" | "partitions_revoked" | "partitions_lost" as name:
-            parts = [one["partition"] for one in told["partitions"]]
+            parts = [one["partition"] for one in parsed["partitions"]]
             return {"event": name.removeprefix("partitions_"), "partitions": parts}
         case "record_data":
-            return {"event": "records", "numbers": [int(told["value"])]}
+            return {"event": "records", "numbers": [int(parsed["value"])]}
         case "shutdown_complete":
             return {"event": "closed"}
     return None

@@ -81,7 +81,7 @@ class Member:
                 owned -= set(event["partitions"])
         return owned
 
-    def told(self, event: str) -> bool:
+    def has_reported(self, event: str) -> bool:
         """Whether it has reported such an event."""
         return any(line["event"] == event for line in list(self.events))
 
@@ -91,7 +91,7 @@ class Member:
         self._end()
         code = self.process.returncode
         assert code == self._good, f"{self.name} ended with {code}: {self.errors}"
-        assert self.told("closed")
+        assert self.has_reported("closed")
 
     def kill(self) -> None:
         """SIGKILL, and read what it had written."""
@@ -123,8 +123,8 @@ class Team:
             if member.process.poll() is None:
                 member.kill()
             if error is not None:
-                told = [line for line in member.events if line["event"] != "records"]
-                error.add_note(f"{member.name} told {told}, wrote {member.errors or 'nothing'}")
+                reported = [line for line in member.events if line["event"] != "records"]
+                error.add_note(f"{member.name} told {reported}, wrote {member.errors or 'nothing'}")
         self._folder.cleanup()
 
     def start(self, name: str, kind: str, **settings: Any) -> Member:

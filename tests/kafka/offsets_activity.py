@@ -170,8 +170,8 @@ class Activity:
 
     def formatted(self, formatter: str, records: int) -> list[Any]:
         """What Kafka's own formatter prints of these groups, among the first `records` of the partition."""
-        told = command_line.format_records(self.servers, TOPIC, self.partition, formatter, records)
-        return [one for one in told if one["key"]["data"]["group"] in self.names.values()]
+        printed = command_line.format_records(self.servers, TOPIC, self.partition, formatter, records)
+        return [one for one in printed if one["key"]["data"]["group"] in self.names.values()]
 
 
 def members(activity: Activity, *, newer: bool) -> ExitStack:
@@ -219,11 +219,11 @@ def write_golden(version: str, file: Path) -> None:
         activity.delete("ours")
         pairs = activity.read()
         types = [one.record_type for one in activity.mine(pairs)]
-        told = iter(activity.formatted(command_line.COMMITS, len(pairs)))
+        commits = iter(activity.formatted(command_line.COMMITS, len(pairs)))
         groups = iter(activity.formatted(command_line.GROUPS, len(pairs)))
         with gzip.open(file, "wt", encoding="ascii") as lines:
             for pair, kind in zip(pairs, types, strict=True):
-                by_java = next(told) if kind == 1 else next(groups) if kind == 2 else None
+                by_java = next(commits) if kind == 1 else next(groups) if kind == 2 else None
                 lines.write(json.dumps({**as_text(pair), "json": by_java}) + "\n")
 
 

@@ -103,9 +103,9 @@ def test_a_fetch_that_is_denied_keeps_its_position_and_stops_no_other(
         assert len(read(consumer, 20)) == 20
         produce_numbers(kafka1, one.topic, range(10, 12), 1)
         with denied(kafka1, AclOperation.READ, one.topic):
-            assert told(consumer) == [one.topic]
+            assert denied_topics(consumer) == [one.topic]
             consumer.seek(one, 7)
-            assert told(consumer) == [one.topic]
+            assert denied_topics(consumer) == [one.topic]
             assert consumer.position(one) == 7
             produce_numbers(kafka1, open_one.topic, [100], 1)
             found: list[int] = []
@@ -116,7 +116,7 @@ def test_a_fetch_that_is_denied_keeps_its_position_and_stops_no_other(
         assert [record.offset for record in allowed_again(consumer)] == list(range(7, 12))
 
 
-def told(consumer: Any) -> list[str]:
+def denied_topics(consumer: Any) -> list[str]:
     """The topics that the next error names."""
     with pytest.raises(TopicAuthorizationError) as caught:
         read(consumer, 1000)

@@ -193,10 +193,10 @@ def test_every_member_finds_the_one_coordinator_and_asks_no_other(
             member.commit({member.assignment()[0]: OffsetAndMetadata(0)})
     homes = set()
     for tap in taps:
-        told = [
+        reported = [
             c.port for e in tap.answered("FindCoordinator") for c in e.response.coordinators if c.port > 0
         ]
-        homes |= {*told, *(e.port for api in OF_THE_GROUP for e in tap.asked(api))}
+        homes |= {*reported, *(e.port for api in OF_THE_GROUP for e in tap.asked(api))}
         assert tap.apis().index("FindCoordinator") < tap.apis().index("JoinGroup")
         assert len({e.port for e in tap.asked("Fetch")}) > 1
     assert len(homes) == 1

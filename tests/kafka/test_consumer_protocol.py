@@ -48,16 +48,16 @@ class RecordingListener(RebalanceListener):
     """Records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, tuple[int, ...]]] = []
+        self.calls: list[tuple[str, tuple[int, ...]]] = []
 
     def on_partitions_assigned(self, partitions: Any) -> None:
-        self.told.append(("assigned", tuple(tp.partition for tp in partitions)))
+        self.calls.append(("assigned", tuple(tp.partition for tp in partitions)))
 
     def on_partitions_revoked(self, partitions: Any) -> None:
-        self.told.append(("revoked", tuple(tp.partition for tp in partitions)))
+        self.calls.append(("revoked", tuple(tp.partition for tp in partitions)))
 
     def on_partitions_lost(self, partitions: Any) -> None:
-        self.told.append(("lost", tuple(tp.partition for tp in partitions)))
+        self.calls.append(("lost", tuple(tp.partition for tp in partitions)))
 
 
 class Ours:
@@ -255,13 +255,13 @@ def test_a_static_member_comes_back_and_its_double_is_refused(kafka: KafkaCluste
         with pytest.raises(BrokerError, match="UNRELEASED_INSTANCE_ID"):
             group.until(lambda: double.poll() is not None)
         double.close()
-        had, told = ours.owned(), len(other.diary.told)
+        had, count = ours.owned(), len(other.diary.calls)
         group.leave("ours")
         assert heartbeats(ours.tap)[-1].member_epoch == -2
         again = group.join("again", Ours, **static)
         group.until(group.shared)
         assert again.owned() == had
-        assert len(other.diary.told) == told
+        assert len(other.diary.calls) == count
 
 
 @pytest.mark.spec("A-14", "B.17.2", "B.17.4", "D-01")
@@ -272,11 +272,11 @@ def test_a_member_that_polls_too_late_leaves_and_a_silent_one_is_fenced(
     with Group(kafka, fresh_name) as group:
         late = group.join("late", Ours, max_poll_interval_ms=1500)
         group.until(group.shared)
-        late.diary.told.clear()  # a coordinator that has not heard of the new topic yet assigns nothing at first
+        late.diary.calls.clear()  # a coordinator that has not heard of the new topic yet assigns nothing at first
         time.sleep(2.5)
         assert heartbeats(late.tap)[-1].member_epoch == -1
-        group.until(lambda: len(late.diary.told) == 2)
-        assert late.diary.told == [("lost", everything), ("assigned", everything)]
+        group.until(lambda: len(late.diary.calls) == 2)
+        assert late.diary.calls == [("lost", everything), ("assigned", everything)]
         kafka.pause(1)
         time.sleep(5)
         kafka.resume(1)

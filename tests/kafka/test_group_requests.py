@@ -270,8 +270,8 @@ def test_what_is_committed_is_asked_each_time(kafka1: KafkaCluster, fresh_name: 
         (commit,) = tap.answered("OffsetCommit")
         (topic,) = commit.request.topics
         assert {row.partition_index: row.committed_offset for row in topic.partitions} == {0: 3, 1: 3, 2: 3}
-        (told,) = commit.response.topics
-        assert {row.partition_index: row.error_code for row in told.partitions} == {0: 0, 1: 0, 2: 0}
+        (reported,) = commit.response.topics
+        assert {row.partition_index: row.error_code for row in reported.partitions} == {0: 0, 1: 0, 2: 0}
         assert committed(kafka1, fresh_name) == dict.fromkeys(parts, 3)
         for times in (1, 2):
             assert {

@@ -58,9 +58,9 @@ def test_the_numbers_of_kafkas_own_tool(
         report = measured(kafka, name)
         assert rows(report) == as_kafka_tells(kafka, name)
         assert rows(report) == {(fresh_name, 0): (3, 5, 2), (fresh_name, 1): (None, 5, None)}
-        state, told = other_clients.members(kafka, name)
+        state, reported = other_clients.members(kafka, name)
         assert (report.group.kind, report.group.state.upper()) == (kind, state)
-        assert {one.client_id: set(one.partitions) for one in report.group.members} == told
+        assert {one.client_id: set(one.partitions) for one in report.group.members} == reported
         assert [one.client_host for one in report.group.members] == ["127.0.0.1"]
         assert report.group.coordinator == kafka.coordinator_of(name)
     assert measured(kafka, name).group.state == "Empty"
@@ -81,8 +81,8 @@ def test_ends_under_an_open_transaction_and_topics_that_go(kafka1: KafkaCluster,
         ("read_uncommitted", IsolationLevel.READ_UNCOMMITTED),
         ("read_committed", IsolationLevel.READ_COMMITTED),
     ):
-        (told,) = admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=level).values()
-        end = told.result(timeout=other_clients.SECONDS).offset
+        (future,) = admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=level).values()
+        end = future.result(timeout=other_clients.SECONDS).offset
         assert rows(measured(kafka1, fresh_name, isolation_level=word))[tp] == (1, end, end - 1)
         assert end == (7 if word == "read_uncommitted" else 4)
     producer.abort_transaction(other_clients.SECONDS)
@@ -96,6 +96,6 @@ def test_ends_under_an_open_transaction_and_topics_that_go(kafka1: KafkaCluster,
 @pytest.mark.spec("A-17")
 @pytest.mark.parametrize("cluster", ["kafka1", "kafka28"])
 def test_an_unknown_group_is_not_found(request: pytest.FixtureRequest, cluster: str, fresh_name: str) -> None:
-    with pytest.raises(BrokerError, match=f"no group of consumers named '{fresh_name}'") as told:
+    with pytest.raises(BrokerError, match=f"no group of consumers named '{fresh_name}'") as caught:
         measured(request.getfixturevalue(cluster), fresh_name)
-    assert (told.value.code, told.value.name) == (69, "GROUP_ID_NOT_FOUND")
+    assert (caught.value.code, caught.value.name) == (69, "GROUP_ID_NOT_FOUND")

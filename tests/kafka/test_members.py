@@ -55,7 +55,7 @@ def test_one_member_is_killed_and_one_closes(kafka1: KafkaCluster, fresh_name: s
         twice = {number for number, times in team.seen().items() if times > 1}
         assert twice <= set(killed.numbers)
         assert set(team.seen()) == {number for n in range(4) for number in wave(n)}
-        assert not any(member.told("lost") for member in team.members)
+        assert not any(member.has_reported("lost") for member in team.members)
         wait_until_committed(kafka1, fresh_name, all_committed(fresh_name, 4))
 
 

@@ -38,11 +38,11 @@ def test_commits_and_members_are_what_brokers_report(
             assert offsets == other_clients.committed(kafka, name), name
         assert commits[activity.name("ours")][TopicPartition(fresh_name, 1)].metadata == "from kclient"
         for what in CLASSIC:
-            _, told = other_clients.members(kafka, activity.name(what))
-            assert classic_members(records, activity.name(what)) == told
+            _, reported = other_clients.members(kafka, activity.name(what))
+            assert classic_members(records, activity.name(what)) == reported
         for what in NEWER if newer else ():
-            _, told = other_clients.members(kafka, activity.name(what))
-            assert numbers_held(records, activity.name(what)) == {tp.partition for tp in told[what]}
+            _, reported = other_clients.members(kafka, activity.name(what))
+            assert numbers_held(records, activity.name(what)) == {tp.partition for tp in reported[what]}
     activity.delete("ours")
     pairs = activity.read()
     assert activity.name("ours") not in group.committed_offsets(pairs)

@@ -54,14 +54,14 @@ def test_a_member_that_may_not_read_the_group_does_not_come_in(kafka1: KafkaClus
         with pytest.raises(GroupAuthorizationError, match=fresh_name):
             consumer.poll(SECONDS)
         response = tap.answered("JoinGroup")[0].response
-        told = (
+        reported = (
             response.error_code,
             response.generation_id,
             response.member_id,
             response.leader,
             response.members,
         )
-        assert told == (GROUP_AUTHORIZATION_FAILED, -1, "", "", [])
+        assert reported == (GROUP_AUTHORIZATION_FAILED, -1, "", "", [])
         assert fresh_name not in groups_of(kafka1)
 
 
@@ -83,14 +83,14 @@ class Careless(Assignor):
 
     def __init__(self, wrong: TopicPartition, right: TopicPartition) -> None:
         self.plans = [wrong, right]
-        self.told: list[tuple[tuple[TopicPartition, ...], int]] = []
+        self.calls: list[tuple[tuple[TopicPartition, ...], int]] = []
 
     def assign(self, topics: Topics, members: Sequence[Member]) -> Mapping[str, Assignment]:
         plan = self.plans.pop(0)
         return {member.member_id: Assignment((plan,)) for member in members}
 
     def on_assignment(self, assignment: Assignment, metadata: GroupMetadata) -> None:
-        self.told.append((assignment.partitions, metadata.generation_id))
+        self.calls.append((assignment.partitions, metadata.generation_id))
 
 
 class RecordingListener(RebalanceListener):
@@ -110,21 +110,21 @@ def test_a_plan_that_does_not_fit_is_not_taken(kafka1: KafkaCluster, fresh_name:
     kafka1.create_topic(fresh_name)
     kafka1.create_topic(f"{fresh_name}-other")
     right = TopicPartition(fresh_name, 0)
-    careless, told, tap = (
+    careless, listener, tap = (
         Careless(TopicPartition(f"{fresh_name}-other", 0), right),
         RecordingListener(),
         Tap(),
     )
     keys = settings(kafka1, fresh_name, partition_assignment_strategy=[careless])
-    with Consumer(fresh_name, **keys, listener=told, runtime=tap) as consumer:
+    with Consumer(fresh_name, **keys, listener=listener, runtime=tap) as consumer:
         wait_for_assignment(consumer)
         joined = [one for one in tap.answered("JoinGroup") if one.response.error_code == 0]
         assert len(joined) == 2
         assert "does not match" in joined[1].request.reason
         assert joined[0].response.member_id == joined[1].response.member_id
-        assert careless.told == [((right,), joined[1].response.generation_id)]
-        assert ("assigned", (right,)) == told.calls[-1]
-        assert all(parts == () for _, parts in told.calls[:-1])
+        assert careless.calls == [((right,), joined[1].response.generation_id)]
+        assert ("assigned", (right,)) == listener.calls[-1]
+        assert all(parts == () for _, parts in listener.calls[:-1])
 
 
 @pytest.mark.slow

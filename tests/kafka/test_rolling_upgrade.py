@@ -75,9 +75,9 @@ def only_what_moves_is_revoked(team: Team, members: dict[str, Member]) -> None:
     fifth = team.start("fifth", "confluent", partition_assignment_strategy=NEW)
     team.wait_until_shared([*members.values(), fifth], PARTITIONS)
     for name, (since, before) in had.items():
-        told = calls(members[name], since)
-        revoked = [number for event, parts in told if event == "revoked" for number in parts]
-        assert sorted(revoked) == sorted(before - members[name].owned), f"{name} told {told}"
+        reported = calls(members[name], since)
+        revoked = [number for event, parts in reported if event == "revoked" for number in parts]
+        assert sorted(revoked) == sorted(before - members[name].owned), f"{name} told {reported}"
         assert members[name].owned <= before
 
 
@@ -102,10 +102,10 @@ def test_a03_a_mixed_group_goes_over_to_cooperative_sticky(kafka1: KafkaCluster,
             for number, name in enumerate(second):
                 before = restart(team, members, name, NEW)
                 for other in second[number + 1 :]:  # one of their assignors knows EAGER alone
-                    told = calls(members[other], before[other])
-                    assert told[0][0] == "revoked", f"{other} told {told}"
-                    assert all(len(parts) > 1 for event, parts in told if event == "revoked")
+                    reported = calls(members[other], before[other])
+                    assert reported[0][0] == "revoked", f"{other} told {reported}"
+                    assert all(len(parts) > 1 for event, parts in reported if event == "revoked")
                 assert assignor(kafka1, fresh_name) == COOPERATIVE
             only_what_moves_is_revoked(team, members)
         team.wait_until_seen(written)
-        assert not any(member.told("lost") for member in team.members)
+        assert not any(member.has_reported("lost") for member in team.members)

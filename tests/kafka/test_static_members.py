@@ -39,11 +39,11 @@ class Pair:
     def __init__(self, kafka: KafkaCluster, name: str, stack: ExitStack) -> None:
         self.kafka, self.name, self.stack = kafka, name, stack
         self.members: dict[str, Consumer] = {}
-        self.told: dict[str, RecordingListener] = {}
+        self.listeners: dict[str, RecordingListener] = {}
         self.taps: dict[str, Tap] = {}
 
     def start(self, name: str, instance: str | None) -> Consumer:
-        self.told[name], self.taps[name] = RecordingListener(), Tap()
+        self.listeners[name], self.taps[name] = RecordingListener(), Tap()
         settings: dict[str, Any] = {
             "bootstrap_servers": self.kafka.bootstrap_servers,
             "group_id": self.name,
@@ -51,7 +51,7 @@ class Pair:
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": 500,
         }
-        consumer = Consumer(self.name, listener=self.told[name], runtime=self.taps[name], **settings)
+        consumer = Consumer(self.name, listener=self.listeners[name], runtime=self.taps[name], **settings)
         self.members[name] = self.stack.enter_context(consumer)
         return consumer
 
@@ -100,7 +100,7 @@ def test_a_restart_within_the_session_costs_no_rebalance(pair: Pair, name: str) 
     pair.start_two({"a": "a", "b": "b"})
     owned, before = pair.owned(), pair.members[name].group_metadata()
     (other,) = {"a", "b"} - {name}
-    told, gone = list(pair.told[other].calls), pair.taps[name]
+    calls, gone = list(pair.listeners[other].calls), pair.taps[name]
 
     pair.close(name)
     pair.start(name, name)
@@ -109,8 +109,8 @@ def test_a_restart_within_the_session_costs_no_rebalance(pair: Pair, name: str) 
 
     assert gone.asked("LeaveGroup") == []
     assert pair.owned() == owned
-    assert pair.told[other].calls == told
-    assert pair.told[name].calls == ["assigned"]
+    assert pair.listeners[other].calls == calls
+    assert pair.listeners[name].calls == ["assigned"]
     again = pair.members[name].group_metadata()
     assert again.generation_id == before.generation_id
     assert again.member_id != before.member_id
@@ -133,7 +133,7 @@ def test_of_two_with_one_name_the_first_is_fenced_and_stays_so(pair: Pair) -> No
             call()
     pair.for_seconds(2)
     assert len(second.assignment()) == 4
-    assert pair.told["second"].calls == ["assigned"]
+    assert pair.listeners["second"].calls == ["assigned"]
     assert len(pair.taps["first"].asked("JoinGroup")) == 1
 
 

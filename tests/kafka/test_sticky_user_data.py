@@ -67,7 +67,7 @@ class Group:
             consumer.close()
 
 
-def what_java_told(tap: Tap) -> Subscription:
+def java_subscription(tap: Tap) -> Subscription:
     """Java's subscription in the JoinGroup response of the leader, when the group has three members."""
     responses = [one.response for one in tap.answered("JoinGroup")]
     members = next(response.members for response in responses if len(response.members) == 3)
@@ -75,15 +75,15 @@ def what_java_told(tap: Tap) -> Subscription:
     return decode_subscription(metadata)
 
 
-def check_past(told: Subscription, strategy: str, had: set[int], generation: int) -> None:
+def check_past(subscription: Subscription, strategy: str, had: set[int], generation: int) -> None:
     """Eager members send it in user data; cooperative ones in the subscription, with the generation in user data."""
     if strategy == "sticky":
-        past = decode_sticky(told.user_data)
+        past = decode_sticky(subscription.user_data)
         partitions: Any = past.partitions
         assert past.generation == generation
     else:
-        partitions = told.owned_partitions
-        assert decode_cooperative(told.user_data) == generation
+        partitions = subscription.owned_partitions
+        assert decode_cooperative(subscription.user_data) == generation
     assert {tp.partition for tp in partitions} == had
 
 
@@ -106,7 +106,7 @@ def test_kclient_leads_and_java_keeps_what_it_can(
             assert assignor(kafka1, fresh_name) == strategy
             group.start_ours(Tap())
             after = group.settle()
-            check_past(what_java_told(tap), strategy, java, generation)
+            check_past(java_subscription(tap), strategy, java, generation)
             assert after[0] < java
             assert after[1] < ours
         finally:

@@ -46,9 +46,9 @@ def lines(text: str) -> list[str]:
 @pytest.mark.spec("A-17", "S1-02")
 def test_a_table_for_people(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lag", "billing", "-b", cluster.bootstrap_servers]) == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert lines(told.out) == [
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert lines(output.out) == [
         "group billing Empty offsets only members 0 coordinator 1 isolation read_uncommitted",
         "TOPIC PARTITION COMMITTED END LAG CLIENT NOTE",
         "orders 0 1,500 12,000 10,500 -",
@@ -98,8 +98,8 @@ def test_a_group_that_committed_nothing_has_an_unknown_lag_and_not_0(
         assert known
         assert all(line.startswith("# TYPE") or line.endswith(" NaN") for line in known)
         assert main(["lag", "idle", "--json", "-b", cluster.bootstrap_servers]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert (told["total_lag"], told["partitions_without_lag"]) == (None, 2)
+        parsed = json.loads(capsys.readouterr().out)
+        assert (parsed["total_lag"], parsed["partitions_without_lag"]) == (None, 2)
         assert main(["lag", "idle", "-b", cluster.bootstrap_servers]) == 0
         assert "total lag unknown: no partition has both a commit and an end" in capsys.readouterr().out
         report = group.lag("idle", bootstrap_servers=cluster.bootstrap_servers)
@@ -111,11 +111,11 @@ def test_all_groups_end_with_a_summary_of_one_line_each(
     cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lag", "--all-groups", "--topic", "orders", "-b", cluster.bootstrap_servers]) == 0
-    told = lines(capsys.readouterr().out)
-    begin = told.index("GROUP STATE MEMBERS PARTITIONS WITHOUT LAG TOTAL LAG")
-    assert told[begin + 1] == "billing Empty 0 2 1 10,500"
-    assert told[begin + 2].endswith("Empty 0 2 2 unknown")
-    assert "reports Empty 0 2 2 unknown" in told[begin + 2 :]
+    output = lines(capsys.readouterr().out)
+    begin = output.index("GROUP STATE MEMBERS PARTITIONS WITHOUT LAG TOTAL LAG")
+    assert output[begin + 1] == "billing Empty 0 2 1 10,500"
+    assert output[begin + 2].endswith("Empty 0 2 2 unknown")
+    assert "reports Empty 0 2 2 unknown" in output[begin + 2 :]
 
 
 @pytest.mark.spec("A-17", "S1-02")
@@ -138,9 +138,9 @@ def test_a_group_that_is_not_there_stops_no_other(
     cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lag", "biling", "reports", "-b", cluster.bootstrap_servers]) == 5
-    told = capsys.readouterr()
-    assert "Did you mean billing?" in told.err
-    assert told.out.startswith("group reports ")
+    output = capsys.readouterr()
+    assert "Did you mean billing?" in output.err
+    assert output.out.startswith("group reports ")
     assert main(["lag", "biling", "-b", cluster.bootstrap_servers]) == 5
     assert capsys.readouterr().out == ""
 
@@ -150,9 +150,9 @@ def test_the_advice_for_a_missing_group_can_be_typed(
     cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lag", "nothing like it", "-b", cluster.bootstrap_servers]) == 5
-    told = capsys.readouterr().err
-    assert "GROUP_ID_NOT_FOUND" not in told
-    typed = re.search(r"python -m kclient (lag --all-groups -b \S+)", told)
+    output = capsys.readouterr().err
+    assert "GROUP_ID_NOT_FOUND" not in output
+    typed = re.search(r"python -m kclient (lag --all-groups -b \S+)", output)
     assert typed
     assert main(typed[1].split()) == 0
     assert "group billing " in capsys.readouterr().out
@@ -176,8 +176,8 @@ def test_settings_come_from_options_before_set_before_the_file(
 def test_a_cluster_without_groups_is_reported_beside_the_data(capsys: pytest.CaptureFixture[str]) -> None:
     with EmbeddedCluster(brokers=1) as empty:
         assert main(["lag", "--all-groups", "--json", "-b", empty.bootstrap_servers]) == 0
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "python -m kclient lag: this cluster has no group of consumers\n")
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", "python -m kclient lag: this cluster has no group of consumers\n")
 
 
 @pytest.mark.spec("A-17")
@@ -202,9 +202,9 @@ def test_what_cannot_be_done_is_reported_on_standard_error(
         ended = main(arguments)
     except SystemExit as exc:  # the parser's own way
         ended = int(str(exc.code))
-    told = capsys.readouterr()
-    assert (ended, told.out) == (code, "")
-    assert says in told.err
+    output = capsys.readouterr()
+    assert (ended, output.out) == (code, "")
+    assert says in output.err
 
 
 @pytest.mark.parametrize(

@@ -307,9 +307,9 @@ def test_servers_that_come_second_are_let_go_before_the_brokers_are_connected() 
 def test_when_all_servers_fail_the_error_names_the_others_too() -> None:
     error = start_fails("one.invalid:9092", "two.invalid:9092", runtime=Names())
     assert isinstance(error, NameResolutionError)
-    told = str(error) + " ".join(error.__notes__)
-    assert "one.invalid" in told
-    assert "two.invalid" in told
+    text = str(error) + " ".join(error.__notes__)
+    assert "one.invalid" in text
+    assert "two.invalid" in text
 
 
 @pytest.mark.spec("B.4.11", "U-09")

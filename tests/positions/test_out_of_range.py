@@ -93,8 +93,8 @@ def test_each_lost_position_is_an_error_of_its_own() -> None:
                 positions.seek(tp, OffsetAndMetadata(offset), ON_1)
                 positions.mark_out_of_range(tp)
             await settle()
-            told = [one.take_error(), one.take_error()]
-            assert [getattr(error, "positions", None) for error in told] == [{P0: 100}, {P1: 1_000}]
+            errors = [one.take_error(), one.take_error()]
+            assert [getattr(error, "positions", None) for error in errors] == [{P0: 100}, {P1: 1_000}]
             assert one.take_error() is None
 
     run(scenario())

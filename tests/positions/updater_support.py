@@ -42,8 +42,8 @@ async def updater(
     positions = Positions()
     positions.assign(partitions)
     runtime = Runtime(rng=random.Random(1), wall_clock=lambda: NOW_MS / 1000)
-    told = [] if jumps is None else jumps
-    one = PositionUpdater(cluster, positions, config(**keys), runtime, committed, told.append)  # type: ignore[arg-type]
+    resets = [] if jumps is None else jumps
+    one = PositionUpdater(cluster, positions, config(**keys), runtime, committed, resets.append)  # type: ignore[arg-type]
     task = asyncio.create_task(one.run())
     try:
         await settle()

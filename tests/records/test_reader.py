@@ -396,8 +396,8 @@ def test_a_record_with_more_headers_than_the_limit_is_refused_after_those_before
     assert [record.headers for record in Records([reader.take(10)])] == [tuple(headers[:2])]
     with pytest.raises(
         TooManyHeadersError, match=r"offset 41 has 3 headers, more than 2.*seek to offset 42"
-    ) as told:
+    ) as caught:
         reader.take(10)
-    error = told.value
+    error = caught.value
     assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 7, 41, 42)
     assert (error.count, error.limit) == (3, 2)

@@ -59,7 +59,7 @@ class GroupMember(RebalanceListener):
         self.host = place.world.host(name)
         keys = {**SETTINGS, "bootstrap_servers": servers, "client_id": name, "group_id": GROUP, **settings}
         self.consumer = AsyncConsumer(runtime=place.world.runtime(name), **keys)
-        self.told: list[ListenerCall] = []
+        self.listener_calls: list[ListenerCall] = []
         self.seen: list[Seen] = []
         self.errors: list[KclientError] = []
         self.fails: tuple[str, Exception] | None = None
@@ -81,7 +81,7 @@ class GroupMember(RebalanceListener):
         self._note("lost", partitions)
 
     def _note(self, method: str, partitions: Iterable[TopicPartition]) -> None:
-        self.told.append(ListenerCall(self.place.now, method, numbers(partitions), self.partitions))
+        self.listener_calls.append(ListenerCall(self.place.now, method, numbers(partitions), self.partitions))
         if self.fails is not None and self.fails[0] == method:
             error, self.fails = self.fails[1], None
             raise error
@@ -94,12 +94,12 @@ class GroupMember(RebalanceListener):
     @property
     def calls(self) -> list[tuple[str, tuple[int, ...]]]:
         """Every call of the listener, without the circumstances."""
-        return [(told.method, told.partitions) for told in self.told]
+        return [(call.method, call.partitions) for call in self.listener_calls]
 
     def take_calls(self) -> list[tuple[str, tuple[int, ...]]]:
         """Every call of the listener since the last look."""
         calls = self.calls
-        self.told.clear()
+        self.listener_calls.clear()
         return calls
 
     def asked(self, api: str, since: float = 0.0) -> list[LoggedRequest]:

@@ -34,7 +34,10 @@ def test_a02_eager_members_give_up_all_and_get_their_part_again() -> None:
             assert a.take_calls() == [("assigned", ALL)]
             b = await join("b")
             await settled(a, b)
-            assert [told.assignment for told in a.told] == [ALL, (0, 1)]  # it changes behind the callback
+            assert [call.assignment for call in a.listener_calls] == [
+                ALL,
+                (0, 1),
+            ]  # it changes behind the callback
             assert a.take_calls() == [("revoked", ALL), ("assigned", (0, 1))]
             assert b.take_calls() == [("assigned", (2, 3))]
             await b.close()
@@ -49,7 +52,7 @@ def test_a02_eager_members_give_up_all_and_get_their_part_again() -> None:
             again.kill()
             killed = place.now
             await settled(a)
-            revoked = a.told[0]
+            revoked = a.listener_calls[0]
             assert 5 < revoked.at - killed < 8
             assert a.take_calls() == [("revoked", (0, 1)), ("assigned", ALL)]
             await asyncio.sleep(2)
@@ -76,7 +79,7 @@ def test_a02_what_is_committed_while_it_is_revoked_is_where_the_next_owner_start
             b = await join("b")
             b.commits_when_revoked = True
             await settled(a, b)
-            (handed_over,) = [told for told in a.told if told.method == "revoked"]
+            (handed_over,) = [call for call in a.listener_calls if call.method == "revoked"]
             for number in ALL:
                 before = [
                     one.offset for one in a.seen if one.partition == number and one.at <= handed_over.at
@@ -135,8 +138,8 @@ def test_a02_cooperative_members_give_up_only_what_moves() -> None:
             await settled(a, b)
             kept, moved = a.partitions, b.partitions
             assert len(moved) == 2
-            assert [told.assignment for told in a.told] == [ALL, kept, kept]
-            assert [told.assignment for told in b.told] == [(), moved]
+            assert [call.assignment for call in a.listener_calls] == [ALL, kept, kept]
+            assert [call.assignment for call in b.listener_calls] == [(), moved]
             assert a.take_calls() == [("revoked", moved), ("assigned", ()), ("assigned", ())]
             assert b.take_calls() == [("assigned", ()), ("assigned", moved)]
             joins = [one for one in b.asked("JoinGroup", began) if one.request.member_id]

@@ -76,7 +76,7 @@ def test_a03_two_rolling_steps_lead_from_range_to_cooperative_sticky() -> None:
                 await restart(join, members, name, NEW)
                 earlier += members
                 for member in members[NAMES.index(name) + 1 :]:  # one of their assignors knows only EAGER
-                    revoked = next(told for told in member.told if told.method == "revoked")
+                    revoked = next(call for call in member.listener_calls if call.method == "revoked")
                     assert set(revoked.assignment) == set(revoked.partitions)
                     assert told_the_group(member).owned_partitions == ()
                 assert chosen(place) == COOPERATIVE
@@ -102,7 +102,7 @@ async def check_that_only_what_moves_is_revoked(join: Joining, members: list[Gro
     await settled(members)
     moved: set[int] = set()
     for member, had in before.items():
-        revoked = [told.partitions for told in member.told if told.method == "revoked"]
+        revoked = [call.partitions for call in member.listener_calls if call.method == "revoked"]
         gone = {number for partitions in revoked for number in partitions}
         assert gone == had - set(member.partitions)
         assert {tp.partition for tp in told_the_group(member).owned_partitions} == set(member.partitions)
@@ -126,7 +126,7 @@ def test_a03_a_member_that_shares_no_assignor_is_notified_and_the_others_continu
             assert error.code == INCONSISTENT_GROUP_PROTOCOL
             await asyncio.sleep(5)
             assert shared_out(*members, of=TWELVE)
-            assert not any(member.errors or member.told for member in members)
-            assert stranger.told == []
+            assert not any(member.errors or member.listener_calls for member in members)
+            assert stranger.listener_calls == []
 
     simulate(scenario, topics={"t": len(TWELVE)})

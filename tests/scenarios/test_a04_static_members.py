@@ -132,7 +132,7 @@ def test_a04_a_member_that_exceeds_max_poll_interval_leaves_silently_and_loses_i
     simulate(scenario, topics={"t": 4})
 
 
-class Goodbye(GroupMember):
+class LeavingMember(GroupMember):
     """A member whose application says when it closes that it gives its place up."""
 
     async def leave(self) -> None:
@@ -143,7 +143,7 @@ class Goodbye(GroupMember):
 def test_a04_a_member_that_asks_for_it_leaves_with_its_member_id() -> None:
     async def scenario(place: Place) -> None:
         async with team(place, **STATIC) as join:
-            a = await join("a", kind=Goodbye, group_instance_id="a")
+            a = await join("a", kind=LeavingMember, group_instance_id="a")
             b = await join("b", group_instance_id="b")
             await until(lambda: shared_out(a, b))
             member_id, closed = a.consumer.group_metadata().member_id, place.now

@@ -139,8 +139,8 @@ def check_the_membership(blow: Blow, a: GroupMember, b: GroupMember) -> None:
     joins = [len(member.asked("JoinGroup", blow.at)) for member in (a, b)]
     if blow.phase not in BEFORE_IT_IS_STABLE:
         assert joins == [0, 0]
-    assert [told.method for told in b.told] == ["assigned"]
-    assert [told.method for told in a.told][:3] == ["assigned", "revoked", "assigned"]
+    assert [call.method for call in b.listener_calls] == ["assigned"]
+    assert [call.method for call in a.listener_calls][:3] == ["assigned", "revoked", "assigned"]
 
 
 def check_that_reading_went_on(blow: Blow, *members: GroupMember) -> None:

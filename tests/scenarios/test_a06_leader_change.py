@@ -139,8 +139,8 @@ def test_a_truncation_goes_back_to_where_the_logs_part_under_a_policy(
         assert asked(cluster, "ListOffsets") == []
 
     storied(scenario)
-    told = [record.getMessage() for record in caplog.records if record.name == "kclient.positions"]
-    assert [text for text in told if "t-0 from 100 to 90 (truncated), 10 back" in text]
+    logged = [record.getMessage() for record in caplog.records if record.name == "kclient.positions"]
+    assert [text for text in logged if "t-0 from 100 to 90 (truncated), 10 back" in text]
 
 
 @pytest.mark.spec("S0-04")
@@ -150,10 +150,10 @@ def test_a_truncation_is_one_error_for_all_partitions_without_a_policy() -> None
             cluster.truncate("t", partition, 90)
         with pytest.raises(LogTruncatedError) as caught:
             await polled_until(consumer, lambda: False)
-        told = set(caught.value.partitions)
-        assert caught.value.positions == dict.fromkeys(told, 100)
-        assert caught.value.divergent == dict.fromkeys(told, OffsetAndMetadata(90, 3))
-        assert told == {T0, T1} or len(asked(cluster, "OffsetForLeaderEpoch")) > 1
+        reported = set(caught.value.partitions)
+        assert caught.value.positions == dict.fromkeys(reported, 100)
+        assert caught.value.divergent == dict.fromkeys(reported, OffsetAndMetadata(90, 3))
+        assert reported == {T0, T1} or len(asked(cluster, "OffsetForLeaderEpoch")) > 1
         for tp in (T0, T1):
             cluster.produce("t", ["instead"], partition=tp.partition)
             consumer.seek(tp, OffsetAndMetadata(90, 3))

@@ -47,14 +47,14 @@ def as_java_reads(case: dict[str, Any]) -> list[tuple[Any, ...]]:
         for record in () if batch.get("control") else batch["records"]:
             value = record["value_sha256"] if "value_sha256" in record else digest(unhex(record["value"]))
             headers = [(name, unhex(data)) for name, data in record.get("headers", [])]
-            told = record["offset"], record["timestamp"], TIMESTAMP_TYPES[batch["timestamp_type"]]
-            rows.append((*told, unhex(record["key"]), value, headers, None if epoch < 0 else epoch))
+            metadata = record["offset"], record["timestamp"], TIMESTAMP_TYPES[batch["timestamp_type"]]
+            rows.append((*metadata, unhex(record["key"]), value, headers, None if epoch < 0 else epoch))
     return rows
 
 
 def as_we_read(record: Any) -> tuple[Any, ...]:
-    told = record.offset, record.timestamp, record.timestamp_type
-    return (*told, record.key, digest(record.value), list(record.headers), record.leader_epoch)
+    metadata = record.offset, record.timestamp, record.timestamp_type
+    return (*metadata, record.key, digest(record.value), list(record.headers), record.leader_epoch)
 
 
 @pytest.mark.spec("A-10", "S2-21", "S2-22", "S2-28", "B.11.1", "B.11.4", "B.10.10", "D-50", "D-79")

@@ -215,15 +215,15 @@ def test_no_error_costs_another_partition_a_record(max_poll_records: int) -> Non
         async with consumer_of(cluster, **settings) as consumer:
             await consumer.assign([T0, T1, T2])
             found: list[Record[Any, Any]] = []
-            told: dict[type[Exception], int] = {}
+            raised: dict[type[Exception], int] = {}
             for turn in range(3_000):
                 if turn == 20:
                     cluster.produce("t", ["late"] * 10, partition=2)
                 try:
                     found += await consumer.poll(0.05)
                 except (DecodeError, CorruptBatchError) as exc:
-                    told[type(exc)] = told.get(type(exc), 0) + 1
-                if len(found) == 28 and min(told.values(), default=0) >= 2 and len(told) == 2:
+                    raised[type(exc)] = raised.get(type(exc), 0) + 1
+                if len(found) == 28 and min(raised.values(), default=0) >= 2 and len(raised) == 2:
                     break
             assert offsets(found, T0) == [0, 1, 2, 3, 4]
             assert offsets(found, T1) == [0, 1, 2]

@@ -195,7 +195,7 @@ def test_a12_before_a_rebalance_what_was_delivered_is_committed_and_nothing_more
             b = await join("b")
             await until(lambda: shared_out(a, b))
             assert isinstance(a, Auditor)
-            revoked = next(told.at for told in a.told if told.method == "revoked")
+            revoked = next(call.at for call in a.listener_calls if call.method == "revoked")
             (last_commit,) = a.asked("OffsetCommit")
             for number in ALL:
                 offsets = [one.offset for one in a.seen if one.partition == number and one.at <= revoked]

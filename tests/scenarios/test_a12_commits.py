@@ -208,8 +208,8 @@ def test_a12_a_negative_offset_is_refused_before_anything_is_sent() -> None:
 def test_a12_metadata_and_leader_epoch_come_back_as_they_were_committed() -> None:
     async def scenario(place: Place) -> None:
         consumer = await ten_read(place)
-        told = OffsetAndMetadata(3, 0, "a\0b")
-        await place.on_member(consumer.commit({T0: told}))
-        assert await place.on_member(consumer.committed([T0])) == {T0: told}
+        offset = OffsetAndMetadata(3, 0, "a\0b")
+        await place.on_member(consumer.commit({T0: offset}))
+        assert await place.on_member(consumer.committed([T0])) == {T0: offset}
 
     simulate(scenario, topics={"t": 1})

@@ -26,15 +26,15 @@ def play(scenario: Any, **options: Any) -> None:
 def owned_at(member: GroupMember, at: float) -> set[int]:
     """What the listener of a member had been given and not yet taken back, up to and with a moment."""
     owned: set[int] = set()
-    for told in member.told:
-        if told.at <= at:
-            owned = owned | {*told.partitions} if told.method == "assigned" else owned - {*told.partitions}
+    for call in member.listener_calls:
+        if call.at <= at:
+            owned = owned | {*call.partitions} if call.method == "assigned" else owned - {*call.partitions}
     return owned
 
 
 def never_owned_by_two(a: GroupMember, b: GroupMember) -> bool:
     """Whether no partition was given to one while the other had it."""
-    moments = [told.at for member in (a, b) for told in member.told]
+    moments = [call.at for member in (a, b) for call in member.listener_calls]
     return not any(owned_at(a, at) & owned_at(b, at) for at in moments)
 
 
@@ -57,8 +57,8 @@ def test_a14_the_first_heartbeat_is_full_and_later_ones_have_changes() -> None:
             assert (first.rebalance_timeout_ms, first.topic_partitions) == (77_000, [])
             assert first.subscribed_topic_names == ["t"]
             assert {one.member_id for one in others} == {first.member_id}
-            told = [one for one in others if one.topic_partitions is not None]
-            assert [len(one.topic_partitions[0].partitions) for one in told] == [4]
+            reported = [one for one in others if one.topic_partitions is not None]
+            assert [len(one.topic_partitions[0].partitions) for one in reported] == [4]
             quiet = [one for one in others if one.topic_partitions is None]
             assert len(quiet) >= 5
             for one in quiet:
@@ -281,7 +281,7 @@ def test_a14_a_broker_that_is_too_old_is_reported_with_the_key_that_asks_for_it(
             error = a.errors[0]
             assert isinstance(error, KclientError)
             assert "group_protocol" in str(error)
-            assert a.told == []
+            assert a.listener_calls == []
 
     play(scenario, release="3.6", config={})
 

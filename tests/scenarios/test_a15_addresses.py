@@ -160,10 +160,10 @@ def test_a15_a_broker_that_asks_for_it_is_obeyed_at_once() -> None:
         asked = len(place.asked("Metadata"))
         place.cluster.on("Metadata", refused, times=1)
         await place.poll_until(consumer, lambda: len(place.asked("Metadata")) > asked + 1)
-        told, following = place.asked("Metadata")[asked : asked + 2]
-        again = [at for at, name in place.runtime.looked_up if name == NAME and at > told.at]
-        assert again[0] - told.at < 1
-        assert following.at - told.at < 1
+        first, following = place.asked("Metadata")[asked : asked + 2]
+        again = [at for at, name in place.runtime.looked_up if name == NAME and at > first.at]
+        assert again[0] - first.at < 1
+        assert following.at - first.at < 1
         assert not before & place.links("broker-1")
         place.cluster.produce("t", ["1"])
         assert [record.offset for record in await place.read(consumer, 1)] == [1]

@@ -75,6 +75,6 @@ def test_a16_an_impossible_frame_ends_the_connection_and_costs_nothing_else(
 
     with caplog.at_level(logging.WARNING, "kclient"):
         play(scenario)
-    (told,) = [record for record in caplog.records if record.name == "kclient.connection"]
-    assert getattr(told, "error") == error.kc_code  # noqa: B009 – an attribute that logging was given as extra
-    assert says in told.getMessage()
+    (logged,) = [record for record in caplog.records if record.name == "kclient.connection"]
+    assert getattr(logged, "error") == error.kc_code  # noqa: B009 – an attribute that logging was given as extra
+    assert says in logged.getMessage()

@@ -39,14 +39,14 @@ def test_a16_nothing_goes_to_a_coordinator_that_throttles(release: str, silent: 
         place.cluster.on("Heartbeat", throttled, times=1)
         before = len(place.asked("Heartbeat"))
         await place.poll_until(consumer, lambda: len(place.asked("Heartbeat")) > before)
-        (told,) = place.asked("Heartbeat")[before:]
+        (first,) = place.asked("Heartbeat")[before:]
         await asyncio.sleep(0.05)
         await place.on_member(consumer.commit())
-        await place.poll_until(consumer, lambda: len(place.asked("Heartbeat", told.at)) > 1)
-        next_ones = [place.asked("Heartbeat", told.at)[1], place.asked("OffsetCommit", told.at)[0]]
+        await place.poll_until(consumer, lambda: len(place.asked("Heartbeat", first.at)) > 1)
+        next_ones = [place.asked("Heartbeat", first.at)[1], place.asked("OffsetCommit", first.at)[0]]
         for one in next_ones:
-            assert one.connection == told.connection
-            assert (one.at - told.at >= THROTTLE_MS / 1000) is silent
+            assert one.connection == first.connection
+            assert (one.at - first.at >= THROTTLE_MS / 1000) is silent
 
     simulate(scenario, release=release, topics={"t": 1})
 
@@ -63,12 +63,12 @@ def test_a16_only_the_node_that_throttles_is_left_in_peace() -> None:
         seen = place.now
         cluster.on("Fetch", throttled, times=1, broker=1)
         await place.poll_until(consumer, lambda: len(place.asked("Fetch", seen, node=1)) > 1)
-        told, following = [one.at for one in place.asked("Fetch", seen, node=1)][:2]
-        assert following - told >= THROTTLE_MS / 1000
-        meanwhile = [one for one in place.asked("Fetch", told, node=2) if one.at < following]
+        first, following = [one.at for one in place.asked("Fetch", seen, node=1)][:2]
+        assert following - first >= THROTTLE_MS / 1000
+        meanwhile = [one for one in place.asked("Fetch", first, node=2) if one.at < following]
         assert len(meanwhile) >= 5
         assert not [
-            one for one in cluster.requests if one.node == 1 and told < one.at < told + THROTTLE_MS / 1000
+            one for one in cluster.requests if one.node == 1 and first < one.at < first + THROTTLE_MS / 1000
         ]
 
     simulate(scenario, brokers=2, topics={"t": 2})

@@ -110,14 +110,14 @@ def on_the_command_line(
 ) -> dict[str, Any]:
     servers = ["-b", cluster.bootstrap_servers]
     assert main(["lag", GROUP, "--json", "--all-topics", *arguments, *servers]) == 0
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return told
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return report
 
 
-def rows(told: dict[str, Any]) -> dict[tuple[str, int], tuple[int | None, int | None, int | None]]:
+def rows(report: dict[str, Any]) -> dict[tuple[str, int], tuple[int | None, int | None, int | None]]:
     return {
         (row["topic"], row["partition"]): (row["committed"], row["end"], row["lag"])
-        for row in told["partitions"]
+        for row in report["partitions"]
     }
 
 
@@ -144,35 +144,35 @@ def decoded(cluster: EmbeddedCluster) -> dict[TopicPartition, int]:
 @pytest.mark.parametrize("kind", ["classic", "consumer", "simple"])
 def test_a17_lag_of_a_group(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     with stage(kind) as cluster:
-        told = on_the_command_line(cluster, capsys)
-        assert rows(told) == ALL_RECORDS
+        report = on_the_command_line(cluster, capsys)
+        assert rows(report) == ALL_RECORDS
         assert (
             rows(on_the_command_line(cluster, capsys, "--isolation-level", "read_committed"))
             == STABLE_RECORDS
         )
-        assert [row["error"] for row in told["partitions"]] == [
+        assert [row["error"] for row in report["partitions"]] == [
             "UNKNOWN_TOPIC_OR_PARTITION",
             None,
             None,
             None,
         ]
-        assert (told["kind"], told["total_lag"]) == (kind, 6)
+        assert (report["kind"], report["total_lag"]) == (kind, 6)
         assert decoded(cluster) == WITH_COMMIT
-        assert_members(told, kind)
+        assert_members(report, kind)
         asked = [one.request for one in cluster.requests if one.api == "OffsetFetch"]
         assert asked[-1].groups[0].topics is None
 
 
-def assert_members(told: dict[str, Any], kind: str) -> None:
+def assert_members(report: dict[str, Any], kind: str) -> None:
     """Who holds what, from where, in groups of both protocols."""
     if kind == "simple":
-        assert (told["state"], told["members"]) == ("Empty", [])
+        assert (report["state"], report["members"]) == ("Empty", [])
         return
-    (one,) = told["members"]
-    assert (told["state"], one["client_id"], one["client_host"]) == ("Stable", "reader", "127.0.0.1")
+    (one,) = report["members"]
+    assert (report["state"], one["client_id"], one["client_host"]) == ("Stable", "reader", "127.0.0.1")
     assert one["topics"] == ["kept"]
     assert sorted(row["partition"] for row in one["partitions"]) == [0, 1, 2]
-    holders = {row["partition"]: row["member_id"] for row in told["partitions"] if row["topic"] == "kept"}
+    holders = {row["partition"]: row["member_id"] for row in report["partitions"] if row["topic"] == "kept"}
     assert holders == dict.fromkeys(range(3), one["member_id"])
 
 
@@ -181,9 +181,9 @@ def assert_members(told: dict[str, Any], kind: str) -> None:
 def test_a17_an_unknown_group_is_not_found(release: str, capsys: pytest.CaptureFixture[str]) -> None:
     with EmbeddedCluster(release=release) as cluster:
         assert main(["lag", "nobody", "-b", cluster.bootstrap_servers]) == 5
-        told = capsys.readouterr()
-        assert told.out == ""
+        output = capsys.readouterr()
+        assert output.out == ""
         assert (
             "There is no group of consumers named 'nobody'. It has no members, and nothing is committed"
-            in told.err
+            in output.err
         )

@@ -40,7 +40,7 @@ def test_d01_a_member_that_works_for_too_long_leaves_once_is_reported_why_and_co
             assert len(a.asked("LeaveGroup")) == 1
             assert a.asked("OffsetCommit") == []
             a.poll()
-            await until(lambda: len(a.told) == 2)
+            await until(lambda: len(a.listener_calls) == 2)
             assert a.calls == [("lost", ALL), ("assigned", ALL)]
             await asyncio.sleep(5)
             assert len(a.asked("LeaveGroup")) == 1
@@ -214,8 +214,8 @@ def test_d12_a_listener_is_called_inside_the_calls_of_its_own_task_and_nowhere_e
                 await until(lambda: a.partitions == ALL)
             await a.close()
             assert isinstance(a, Locked)
-            assert len(a.told) >= 5
-            assert a.told[-1].method == "revoked"
+            assert len(a.listener_calls) >= 5
+            assert a.listener_calls[-1].method == "revoked"
             assert a.strangers == 0
 
     simulate(scenario, topics={"t": 4})
@@ -286,7 +286,7 @@ def test_d16_a_generation_that_ends_while_the_last_commit_is_out_leads_to_the_ri
             await until(lambda: shared_out(a, b))
             await asyncio.sleep(10)
             assert shared_out(a, b)
-            assert [told.partitions for told in a.told if told.method == "lost"] == [ALL]
+            assert [call.partitions for call in a.listener_calls if call.method == "lost"] == [ALL]
             assert a.errors == b.errors == []
 
     simulate(scenario, topics={"t": 4})

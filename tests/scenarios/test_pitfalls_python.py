@@ -132,9 +132,9 @@ def test_no_topics_and_all_topics_differ_on_the_wire() -> None:
             async with EmbeddedCluster(1, release=release, topics={"t": 2, "u": 1}) as cluster:
                 async with consumer_of(cluster) as consumer:
                     assert {"t", "u"} <= set(await consumer.list_topics())
-                told = [one.request.topics for one in asked(cluster, "Metadata")]
-                assert told[0] == []
-                assert None in told
+                requested = [one.request.topics for one in asked(cluster, "Metadata")]
+                assert requested[0] == []
+                assert None in requested
                 empty = next(one for one in asked(cluster, "Metadata") if one.request.topics == [])
                 assert empty.response.topics == []
 

@@ -55,7 +55,7 @@ def test_words_are_read_in_any_case_and_kafkas_defaults_hold() -> None:
 
 @pytest.mark.spec("B.1.2", "B.1.3")
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "message"),
     [
         ({"ssl_truststore_location": "/ca.pem"}, "ssl_truststore_location would do nothing"),
         ({"sasl_password": "secret"}, "sasl_password would do nothing"),
@@ -116,13 +116,13 @@ def test_words_are_read_in_any_case_and_kafkas_defaults_hold() -> None:
         ({**SASL_SSL, "sasl_kerberos_service_name": "kafka"}, "does not speak GSSAPI (Kerberos) yet"),
     ],
 )
-def test_what_cannot_be_is_reported(keys: dict[str, Any], told: str) -> None:
-    assert told in problem(**keys)
+def test_what_cannot_be_is_reported(keys: dict[str, Any], message: str) -> None:
+    assert message in problem(**keys)
 
 
 @pytest.mark.spec("B.1.3")
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         (f'{PLAIN} required username="a" password="secret";', f"must name {SCRAM} for SCRAM-SHA-512"),
         (f'{SCRAM} required username="a" password="secret" serviceName="k";', "has an option serviceName"),
@@ -139,9 +139,9 @@ def test_what_cannot_be_is_reported(keys: dict[str, Any], told: str) -> None:
         ("secret", "must be one JAAS entry"),
     ],
 )
-def test_a_jaas_entry_must_suit_the_mechanism(entry: str, told: str) -> None:
+def test_a_jaas_entry_must_suit_the_mechanism(entry: str, message: str) -> None:
     keys = {**SASL_SSL, "sasl_username": None, "sasl_password": None, "sasl_jaas_config": entry}
-    assert told in problem(**keys)
+    assert message in problem(**keys)
     assert "passwordsecret" not in problem(**keys)
     assert "it names secret" not in problem(**keys)
 

@@ -39,11 +39,11 @@ def test_each_watcher_says_what_it_promises() -> None:
 
 @pytest.mark.parametrize(("timeout", "too_late"), [(0.0, True), (2.0, False)])
 def test_a_poll_is_held_to_the_timeout_that_it_was_given(*, timeout: float, too_late: bool) -> None:
-    told: list[Violation] = []
-    stage: Any = SimpleNamespace(now=0.0, plan=Plan(Scenario(), ()), report=told.append)
+    violations: list[Violation] = []
+    stage: Any = SimpleNamespace(now=0.0, plan=Plan(Scenario(), ()), report=violations.append)
     member: Any = SimpleNamespace(name="member-1", callback_seconds=0.0)
     watcher = InTime(stage)
     watcher.poll_began(member, timeout)
     stage.now = 2.5
     watcher.poll_ended(member, 0)
-    assert [one.invariant for one in told] == ["I-23"] * too_late
+    assert [one.invariant for one in violations] == ["I-23"] * too_late

@@ -36,8 +36,8 @@ def test_no_seed_breaks_a_promise(first: int, capsys: pytest.CaptureFixture[str]
         totals.add(result)
     with capsys.disabled():
         print(f"\nsimulation: {totals}")
-    told = [f"make sim SEED={one.seed}: {one.problem or one.violations[0]}" for one in totals.failed]
-    assert not told, "\n".join(told)
+    failures = [f"make sim SEED={one.seed}: {one.problem or one.violations[0]}" for one in totals.failed]
+    assert not failures, "\n".join(failures)
     assert totals.seeds == BLOCK
     assert sorted(totals.virtual_seconds)[totals.seeds // 2] >= 120
 

@@ -28,7 +28,7 @@ class Silent:
     def finished(self, result: Any) -> None: ...
 
 
-def main(given: str, told: str) -> None:
+def main(given: str, report: str) -> None:
     job = json.loads(Path(given).read_text())
     spark = SparkSession.builder.appName("kclient on a cluster").getOrCreate()
     frame = spark.read.format("kclient").options(**job["options"]).load()
@@ -43,7 +43,7 @@ def main(given: str, told: str) -> None:
     settings = IngestSettings.parse(job["ingest"])
     answer["landed"] = [ingest.run(settings, Silent()).rows for _ in range(2)]
     answer["pages"] = {name: page(spark, f"/{name}/") for name in PAGES}
-    Path(told).write_text(json.dumps(answer))
+    Path(report).write_text(json.dumps(answer))
     spark.stop()
 
 
@@ -55,8 +55,8 @@ def page(spark: SparkSession, path: str) -> str:
 
 def tasks(spark: SparkSession) -> dict[str, int]:
     """How many each executor finished."""
-    told = json.loads(page(spark, f"/api/v1/applications/{spark.sparkContext.applicationId}/executors"))
-    return {one["id"]: one["completedTasks"] for one in told if one["id"] != "driver"}
+    executors = json.loads(page(spark, f"/api/v1/applications/{spark.sparkContext.applicationId}/executors"))
+    return {one["id"]: one["completedTasks"] for one in executors if one["id"] != "driver"}
 
 
 if __name__ == "__main__":

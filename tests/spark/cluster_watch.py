@@ -54,8 +54,8 @@ def _read(pid: int, what: str) -> str:
 
 def errors_of(logs: Mapping[str, str]) -> str:
     """Of each process the last lines, without Spark's reports of its doings and the insides of its JVM."""
-    told = []
+    parts = []
     for name, log in logs.items():
         lines = [line for line in log.splitlines() if " INFO " not in line and not line.startswith("\tat ")]
-        told += [f"--- {name}", *lines[-60:]]
-    return "\n".join(told)
+        parts += [f"--- {name}", *lines[-60:]]
+    return "\n".join(parts)

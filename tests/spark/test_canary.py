@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 class Seen(NamedTuple):
     """What the job printed, and what Spark wrote: its log, and every file of the checkpoints and events."""
 
-    told: dict[str, str]
+    output: dict[str, str]
     log: str
     files: dict[str, bytes]
 
@@ -79,16 +79,16 @@ def run(given: dict[str, object], where: Path) -> Seen:
 
 @pytest.mark.spec("SP-45", "ST-17", "I-39")
 def test_nothing_that_a_user_sees_holds_the_secret(seen: Seen) -> None:
-    assert seen.told["count"] == "10"
-    assert "refused the authentication" in seen.told["a refused password"]
-    assert "refused the authentication" in seen.told["a refused password in a stream"]
-    assert "minPartitions" in seen.told["a bad option"]
-    assert "minPartitions" in seen.told["a bad option in a stream"]
-    assert "did you mean" in seen.told["a misspelt secret"]
-    assert "77" in seen.told["a lost offset"]
-    assert "kclient" in seen.told["explain"]
-    assert "endOffset" in seen.told["progress"]
-    assert [what for what, text in seen.told.items() if CANARY in text] == []
+    assert seen.output["count"] == "10"
+    assert "refused the authentication" in seen.output["a refused password"]
+    assert "refused the authentication" in seen.output["a refused password in a stream"]
+    assert "minPartitions" in seen.output["a bad option"]
+    assert "minPartitions" in seen.output["a bad option in a stream"]
+    assert "did you mean" in seen.output["a misspelt secret"]
+    assert "77" in seen.output["a lost offset"]
+    assert "kclient" in seen.output["explain"]
+    assert "endOffset" in seen.output["progress"]
+    assert [what for what, text in seen.output.items() if CANARY in text] == []
 
 
 @pytest.mark.spec("SP-45", "ST-17", "I-39")
@@ -103,4 +103,4 @@ def test_nothing_that_spark_writes_holds_the_secret(seen: Seen) -> None:
 @pytest.mark.spec("SP-45")
 def test_a_warning_recommends_references(seen: Seen) -> None:
     """Python's log is a table of Spark's where that is switched on, as it is here."""
-    assert "Give references instead" in seen.told["python logs"] + seen.log
+    assert "Give references instead" in seen.output["python logs"] + seen.log

@@ -64,7 +64,7 @@ def login(user: str) -> dict[str, str]:
 class Ran:
     """One run of the job, and all that it left."""
 
-    told: dict[str, Any]
+    report: dict[str, Any]
     wanted: list[Landed]
     fetches: Fetches
     processes: Processes
@@ -108,9 +108,9 @@ def ran(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]
         if driver.returncode != 0:
             pytest.fail(errors_of(spark.logs()), pytrace=False)
         shutil.copytree(spark.folder, where / "spark")
-        told = json.loads((where / "told.json").read_text())
-        told["typed"] = ingest_by_command(spark, where)
-        yield Ran(told, wanted, fetches, processes, pages, where)
+        report = json.loads((where / "told.json").read_text())
+        report["typed"] = ingest_by_command(spark, where)
+        yield Ran(report, wanted, fetches, processes, pages, where)
 
 
 def fill_with_numbers(kafka: EmbeddedCluster) -> list[Landed]:
@@ -198,9 +198,9 @@ def watch(spark: StandaloneCluster, driver: subprocess.Popen[str], processes: Pr
 
 
 def test_executors_connect_to_every_broker(ran: Ran) -> None:
-    assert (ran.told["rows"], ran.told["total"]) == (RECORDS, sum(range(RECORDS)))
-    assert len(ran.told["tasks"]) == 2
-    assert min(ran.told["tasks"].values()) > 0
+    assert (ran.report["rows"], ran.report["total"]) == (RECORDS, sum(range(RECORDS)))
+    assert len(ran.report["tasks"]) == 2
+    assert min(ran.report["tasks"].values()) > 0
     assert {user for user, _, _ in ran.fetches.seen} == {"User:reader"}
     for broker in range(1, BROKERS + 1):
         connections = {number for _, node, number in ran.fetches.seen if node == broker}
@@ -209,13 +209,13 @@ def test_executors_connect_to_every_broker(ran: Ran) -> None:
 
 @pytest.mark.spec("SP-82")
 def test_an_ingest_on_two_machines_lands_each_record_once(ran: Ran) -> None:
-    assert ran.told["landed"] == [RECORDS, 0]
+    assert ran.report["landed"] == [RECORDS, 0]
     assert_exactly_once(ran.folder / "sink", ran.wanted)
 
 
 @pytest.mark.spec("SP-82")
 def test_the_command_line_runs_a_job_on_the_cluster(ran: Ran) -> None:
-    typed = ran.told["typed"]
+    typed = ran.report["typed"]
     assert typed["code"] == 0, typed["error"]
     assert "kclient ingest" in typed["applications"]
     assert manifest.count(ran.folder / "typed") == 100
@@ -226,7 +226,7 @@ def test_a_password_is_where_connections_are_made_and_nowhere_else(ran: Ran) -> 
     assert ran.processes.holding(READER) == {"worker-0", "worker-1"}
     assert ran.processes.holding(PLANNER) == {"driver"}
     shown = {
-        **{f"page {name}": page for name, page in ran.told["pages"].items()},
+        **{f"page {name}": page for name, page in ran.report["pages"].items()},
         "pages of the master": ran.master_pages,
         "command lines": "\n".join(ran.processes.command_lines),
         **{str(path): path.read_text(errors="replace") for path in ran.folder.rglob("*") if path.is_file()},
@@ -242,9 +242,9 @@ def test_a_password_is_where_connections_are_made_and_nowhere_else(ran: Ran) -> 
 @pytest.mark.spec("SP-15")
 def test_the_code_came_with_the_job(python: Path, ran: Ran) -> None:
     """Without --py-files it is missing: neither the driver's Python nor that of the executors."""
-    told = subprocess.run(
+    done = subprocess.run(
         [python, "-I", "-c", "import kclient"], capture_output=True, text=True, cwd="/", check=False
     )
-    assert "No module named 'kclient'" in told.stderr
+    assert "No module named 'kclient'" in done.stderr
     copies = [path.parts[-2] for path in (ran.folder / "spark").glob("work-*/*/*/kclient.zip")]
     assert sorted(copies) == ["0", "1"]

@@ -122,7 +122,7 @@ def test_rows_hold_what_the_records_say() -> None:
 
 @pytest.mark.spec("SP-30", "ST-09")
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ([("values", "binary")], "did you mean value?"),
         ([("value", "string")], "value is binary, not string"),
@@ -131,8 +131,8 @@ def test_rows_hold_what_the_records_say() -> None:
         ([], "no column"),
     ],
 )
-def test_a_schema_that_kafka_cannot_give_is_refused(fields: list[tuple[str, str]], told: str) -> None:
-    with pytest.raises(ConfigError, match=told.replace("?", r"\?")) as caught:
+def test_a_schema_that_kafka_cannot_give_is_refused(fields: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(ConfigError, match=message.replace("?", r"\?")) as caught:
         check_columns(fields)
     assert ddl(TYPES) in str(caught.value)
 

@@ -155,10 +155,10 @@ def test_fail_names_the_record_and_shows_nothing_of_it() -> None:
     made = decoder(valueFormat="json", valueSchema=FLIGHT)
     with pytest.raises(DecodeError) as caught:
         made.decode(raw([b"{}", b'{"flight":"hunter2"}', b"hunter2"]))
-    told = caught.value
-    assert (told.topic, told.partition, told.offset, told.part) == ("flights", 3, 101, "value")
-    assert "flights-3 at offset 101" in str(told)
-    assert "hunter2" not in str(told)
+    error = caught.value
+    assert (error.topic, error.partition, error.offset, error.part) == ("flights", 3, 101, "value")
+    assert "flights-3 at offset 101" in str(error)
+    assert "hunter2" not in str(error)
 
 
 @pytest.mark.spec("SP-76")
@@ -203,7 +203,7 @@ def test_a_schema_of_the_users_own_names_decoded_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "message"),
     [
         ("a INT NOT NULL", "NOT NULL"),
         ("a INT, a STRING", "every name once"),
@@ -217,8 +217,8 @@ def test_a_schema_of_the_users_own_names_decoded_columns() -> None:
         ("a ARRAY<BINARY>", r"field a\[\] is binary"),
     ],
 )
-def test_a_schema_that_cannot_be_says_where(schema: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_a_schema_that_cannot_be_says_where(schema: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         decoder(valueFormat="json", valueSchema=schema)
 
 

@@ -140,13 +140,13 @@ def test_a_frame_without_a_registry_must_have_the_expected_id() -> None:
     written = by_apache(SMALL, {"a": 1, "b": "x"})
     made = decoder(valueFormat="avro", valueSchema="frame:17,18:" + json.dumps(SMALL))
     assert values_of(made, [b"\0\0\0\0\x11" + written, b"\0\0\0\0\x12" + written]) == [{"a": 1, "b": "x"}] * 2
-    for bad, told in (
+    for bad, message in (
         (b"\0\0\0\0\x13" + written, "with schema id 19: .* none of those expected"),
         (b"\1\0\0\0\x11" + written, "does not begin with the registry's frame"),
         (b"\0\0\0", "does not begin with the registry's frame"),
         (b"\0\0\0\0\x11" + written + b"x", "with schema id 17: 1 bytes are left"),
     ):
-        with pytest.raises(DecodeError, match=told):
+        with pytest.raises(DecodeError, match=message):
             made.decode(raw([bad]))
     anything = decoder(valueFormat="avro", valueSchema="frame:*:" + json.dumps(SMALL))
     assert values_of(anything, [b"\0\0\0\0\x13" + written]) == [{"a": 1, "b": "x"}]
@@ -311,7 +311,7 @@ def test_nothing_answers() -> None:
 
 @pytest.mark.spec("SP-75")
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         (["null", "int", "string"], "field f is a union of several types"),
         ("null", "field f is null"),
@@ -322,9 +322,9 @@ def test_nothing_answers() -> None:
         ("unheard", "is not an Avro schema: UnknownType"),
     ],
 )
-def test_what_cannot_be_a_column_is_named(kind: Any, told: str) -> None:
+def test_what_cannot_be_a_column_is_named(kind: Any, message: str) -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "f", "type": kind}]}
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         decoder(valueFormat="avro", valueSchema=json.dumps(schema))
 
 
@@ -416,14 +416,14 @@ def test_a_decimal_is_read_with_the_scale_of_its_writer(registry: RegistryServer
 
 @pytest.mark.spec("SP-76")
 @pytest.mark.parametrize(
-    ("kind", "data", "told"),
+    ("kind", "data", "message"),
     [
         ({"type": "array", "items": "null"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\0", "take no bytes"),
         (["null", "S"], b"\x02" * 200_000 + b"\0", "inside itself"),  # as deep as a stack is not
     ],
 )
 def test_a_writer_cannot_hang_or_crash_the_reader(
-    registry: RegistryServer, kind: Any, data: bytes, told: str
+    registry: RegistryServer, kind: Any, data: bytes, message: str
 ) -> None:
     number = registry.add("x", {"type": "record", "name": "S", "fields": [{"name": "z", "type": kind}]})
     made = decoder(
@@ -434,4 +434,4 @@ def test_a_writer_cannot_hang_or_crash_the_reader(
         badRecords="column",
     )
     (row,) = made.decode(raw([b"\0\0\0\0" + bytes([number]) + data])).to_pylist()
-    assert told in row["_error"]
+    assert message in row["_error"]

@@ -212,7 +212,7 @@ def test_proto2_has_defaults_and_fields_that_must_be_there(tmp_path: Path) -> No
 
 @pytest.mark.spec("SP-75", "SP-76")
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reason"),
     [
         (b"\x08\x01\0", "it is not a p.M"),  # a byte after it: field 0 is none
         (b"\x08", "it is not a p.M"),
@@ -230,7 +230,7 @@ def test_proto2_has_defaults_and_fields_that_must_be_there(tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_is_bad_says_why_and_harms_nothing_beside_it(tmp_path: Path, data: bytes, told: str) -> None:
+def test_what_is_bad_says_why_and_harms_nothing_beside_it(tmp_path: Path, data: bytes, reason: str) -> None:
     file = one(("a", "int32"), ("s", "string"), syntax="proto2")
     map_field(file.message_type[0], 3, "m", "p.M", "string", "int32")
     file.dependency.append(TIMESTAMP_FILE.name)
@@ -240,10 +240,10 @@ def test_what_is_bad_says_why_and_harms_nothing_beside_it(tmp_path: Path, data: 
     made = decoder(valueFormat="protobuf", valueSchema=schema, badRecords="column")
     rows = made.decode(raw([good, data, good])).to_pylist()
     assert [row["value"] for row in rows] == [read, None, read]
-    assert [row["_error"] for row in rows] == [None, f"value: protobuf: {told}", None]
+    assert [row["_error"] for row in rows] == [None, f"value: protobuf: {reason}", None]
     assert rows[1]["_raw"] == data
     assert values_of(decoder(valueFormat="protobuf", valueSchema=schema, badRecords="null"), [data]) == [None]
-    with pytest.raises(DecodeError, match=f"flights-3 at offset 101: the value .* protobuf: {told}"):
+    with pytest.raises(DecodeError, match=f"flights-3 at offset 101: the value .* protobuf: {reason}"):
         decoder(valueFormat="protobuf", valueSchema=schema).decode(raw([good, data]))
 
 
@@ -289,8 +289,8 @@ def test_the_frame_must_be_whole_and_of_the_message(tmp_path: Path) -> None:
     }
     rows = made.decode(raw([frame + inner + message, *bad])).to_pylist()
     assert rows[0]["value"] == {"n": 7}
-    for row, told in zip(rows[1:], bad.values(), strict=True):
-        assert told in row["_error"], row
+    for row, reason in zip(rows[1:], bad.values(), strict=True):
+        assert reason in row["_error"], row
     assert rows[-1]["_error"].startswith("value: protobuf with schema id 17: ")
 
 
@@ -304,7 +304,7 @@ def test_the_first_message_has_a_short_frame_and_a_long_one(tmp_path: Path) -> N
 
 @pytest.mark.spec("SP-75")
 @pytest.mark.parametrize(
-    ("files", "message", "told"),
+    ("files", "message", "reason"),
     [
         (flights()[1:], "nyc.Flight", "timestamp.proto is imported, .* Run protoc with --include_imports"),
         (flights(), "nyc.Fligt", r"no message nyc.Fligt, but google\.protobuf\.Timestamp, nyc\.Airport"),
@@ -318,9 +318,9 @@ def test_the_first_message_has_a_short_frame_and_a_long_one(tmp_path: Path) -> N
     ],
 )
 def test_a_schema_that_cannot_be_says_why(
-    tmp_path: Path, files: Sequence[File], message: str, told: str
+    tmp_path: Path, files: Sequence[File], message: str, reason: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"^valueSchema.*{told}"):
+    with pytest.raises(ConfigError, match=f"^valueSchema.*{reason}"):
         decoder(valueFormat="protobuf", valueSchema=written_to(tmp_path, files, message))
 
 

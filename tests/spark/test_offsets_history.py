@@ -48,7 +48,7 @@ def commit(cluster: EmbeddedCluster, group: str, partition: int, offset: int, me
 @pytest.mark.spec("SP-90", "SP-91", "SP-92", "ST-20")
 @pytest.mark.parametrize("release", ["2.8.2", "4.3.1"])
 def test_rows_say_what_javas_tool_prints_of_the_same_bytes(release: str) -> None:
-    told = {"commits": 0, "members": 0, "tombstones": 0}
+    counts = {"commits": 0, "members": 0, "tombstones": 0}
     with gzip.open(GOLDEN / f"written_by_{release}.jsonl.gz", "rt") as file:
         lines = list(file)
     for number, line in enumerate(lines):
@@ -63,10 +63,10 @@ def test_rows_say_what_javas_tool_prints_of_the_same_bytes(release: str) -> None
         java = golden["json"]
         if java is None:
             continue
-        told["tombstones"] += java["value"] is None
+        counts["tombstones"] += java["value"] is None
         if java["key"]["type"] == 1:
             (commits,) = found
-            told["commits"] += 1
+            counts["commits"] += 1
             assert commits == (
                 "commits",
                 commit_by_java(java) | {"src_partition": 7, "src_offset": number, "record_ts": 1_000},
@@ -74,7 +74,7 @@ def test_rows_say_what_javas_tool_prints_of_the_same_bytes(release: str) -> None
         elif java["value"] is not None:
             data = java["value"]["data"]
             rows = [row for _, row in found]
-            told["members"] += len(data["members"])
+            counts["members"] += len(data["members"])
             assert [row.get("member_id") for row in rows] == (
                 [m["memberId"] for m in data["members"]] or [None]
             )
@@ -88,7 +88,7 @@ def test_rows_say_what_javas_tool_prints_of_the_same_bytes(release: str) -> None
             assert {
                 (row["protocol_type"], row["generation"], row["protocol"], row["leader"]) for row in rows
             } == {group}
-    assert min(told.values()) > 0
+    assert min(counts.values()) > 0
 
 
 def commit_by_java(java: dict[str, Any]) -> dict[str, Any]:
@@ -427,9 +427,9 @@ def test_all_that_is_wrong_with_the_settings_is_reported_at_once() -> None:
         OffsetsHistorySettings.parse(
             {"bootstrap": "", "every": "soon", "options": "subscribe=x", "speed": "1"}
         )
-    told = " ".join(caught.value.problems)
+    text = " ".join(caught.value.problems)
     for word in ("--bootstrap", "--out is missing", "--every", "subscribe", "speed is not a setting"):
-        assert word in told
+        assert word in text
 
 
 @pytest.mark.parametrize(

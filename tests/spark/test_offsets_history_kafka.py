@@ -32,12 +32,12 @@ def test_the_tables_are_what_the_groups_did(kafka1: KafkaCluster, fresh_name: st
     with members(activity, newer=True):
         first = keep(kafka1.bootstrap_servers, tmp_path)
         owners = {what: owned_by_members(tmp_path, activity.name(what)) for what in activity.names}
-        told = {
+        reported = {
             what: other_clients.members(kafka1, activity.name(what))[1]
             for what in owners
             if what != "transactional"
         }
-    for what, by_client in told.items():
+    for what, by_client in reported.items():
         assert owners[what] == {(tp.topic, tp.partition) for owned in by_client.values() for tp in owned}, (
             what
         )
@@ -78,10 +78,10 @@ def test_a_watch_that_is_killed_loses_nothing(kafka1: KafkaCluster, fresh_name: 
         assert process.wait(PATIENCE) == -signal.SIGKILL
     activity.delete("ours")
     deleted = activity.name("ours")
-    with watching(watch) as (process, told):
+    with watching(watch) as (process, next_run):
         while not any(row["tombstone"] for row in table(tmp_path, "commits") if row["group"] == deleted):
-            told()
-        told()
+            next_run()
+        next_run()
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0
 
@@ -116,15 +116,15 @@ def watching(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Ca
         output = process.stdout
         assert output is not None
 
-        def told() -> dict[str, Any]:
+        def next_run() -> dict[str, Any]:
             line = output.readline()
             assert line, process.wait(PATIENCE)
             run: dict[str, Any] = json.loads(line)
             return run
 
         try:
-            told()
-            yield process, told
+            next_run()
+            yield process, next_run
         finally:
             process.kill()
 
@@ -138,8 +138,8 @@ def owned_by_members(out: Path, group: str) -> set[tuple[str, int]]:
     return {(one["topic"], one["partition"]) for row in last.values() for one in row["assignment"] or ()}
 
 
-def by_java(told: dict[str, Any]) -> tuple[Any, ...]:
-    key, value = told["key"]["data"], told["value"] and told["value"]["data"]
+def by_java(record: dict[str, Any]) -> tuple[Any, ...]:
+    key, value = record["key"]["data"], record["value"] and record["value"]["data"]
     found = value and (value["offset"], value["metadata"], value["commitTimestamp"])
     return key["group"], key["topic"], key["partition"], found
 

@@ -103,11 +103,11 @@ def test_lag_without_spark(history: Path) -> None:
     behind: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         assert (row["topic"], row["partition"], row["lso"]) == ("flights", 0, row["high"])
-        told = (row["committed"], row["high"], row["lag"], row["lag_seconds"])
-        behind.setdefault(row["group"], []).append(told)
+        values = (row["committed"], row["high"], row["lag"], row["lag_seconds"])
+        behind.setdefault(row["group"], []).append(values)
     assert behind["delays"] == [(2, 4, 2, None), (4, 10, 6, 90.0), (4, 20, 16, 150.0), (4, 30, 25, 210.0)]
     assert behind["old"][-1] == (2, 30, 25, 170.0)  # the log begins at 5 by then
-    assert {told[2:] for told in behind["ahead"]} == {(0, 0.0)}
+    assert {values[2:] for values in behind["ahead"]} == {(0, 0.0)}
     assert len(behind["gone"]) == 1  # until it was removed
     assert [row["sampled_at"] for row in rows if row["group"] == "delays"] == [at(n + 0.5) for n in range(4)]
 
@@ -180,8 +180,8 @@ def test_every_view_on_spark(spark: SparkSession, history: Path) -> None:
     without_spark = lag_table(history)
     sampled = without_spark.column("sampled_at").cast("int64")
     place = without_spark.schema.get_field_index("sampled_at")
-    told = without_spark.set_column(place, "sampled_at", sampled).to_pylist()
-    assert rows(both) == [tuple(row.values()) for row in told]
+    expected = without_spark.set_column(place, "sampled_at", sampled).to_pylist()
+    assert rows(both) == [tuple(row.values()) for row in expected]
     seconds = "SELECT lag_seconds FROM lag_seconds WHERE group = '{}' ORDER BY sampled_at"
     assert [row[0] for row in rows(seconds.format("delays"))] == [None, 90.0, 150.0, 210.0]
     assert {row[0] for row in rows(seconds.format("ahead"))} == {0.0}

@@ -262,7 +262,7 @@ def test_an_option_of_batches_is_an_error_in_a_stream(name: str) -> None:
 
 @pytest.mark.spec("ST-01")
 @pytest.mark.parametrize(
-    ("mode", "given", "told"),
+    ("mode", "given", "message"),
     [
         ("stream", {"minOffsetsPerTrigger": "6", "maxOffsetsPerTrigger": "5"}, "must not be larger"),
         ("stream", {"startingOffsets": "group"}, "needs a group"),
@@ -285,9 +285,9 @@ def test_an_option_of_batches_is_an_error_in_a_stream(name: str) -> None:
         ("batch", {"badRecords": "null"}, "badRecords would do nothing"),
     ],
 )
-def test_options_that_need_or_exclude_each_other(mode: Mode, given: dict[str, str], told: str) -> None:
+def test_options_that_need_or_exclude_each_other(mode: Mode, given: dict[str, str], message: str) -> None:
     (problem,) = problems({**BASE, **given}, mode)
-    assert told in problem
+    assert message in problem
     assert "tell-nobody" not in problem
 
 
@@ -324,7 +324,7 @@ def test_all_problems_come_in_one_error() -> None:
     found = problems(
         {"minPartitions": "0", "subscrib": "t", "kafka.fetch.max.wait.ms": "x", "failOnDataLoss": "?"}
     )
-    told = "\n".join(found)
+    text = "\n".join(found)
     assert len(found) == 6
     for word in (
         "minPartitions",
@@ -334,7 +334,7 @@ def test_all_problems_come_in_one_error() -> None:
         "fetch_max_wait_ms",
         "failOnDataLoss",
     ):
-        assert word in told
+        assert word in text
 
 
 @pytest.mark.parametrize(
@@ -371,8 +371,8 @@ def test_an_unknown_option_is_an_error_with_the_nearest_name(name: str, nearest:
 
 @pytest.mark.spec("SP-40")
 def test_a_path_is_answered_with_subscribe() -> None:
-    told = problems({"kafka.bootstrap.servers": "h:1", "path": "orders"})
-    assert any("option('subscribe', 'orders')" in problem for problem in told)
+    found = problems({"kafka.bootstrap.servers": "h:1", "path": "orders"})
+    assert any("option('subscribe', 'orders')" in problem for problem in found)
 
 
 @pytest.mark.spec("SP-35")
@@ -425,10 +425,10 @@ SASL_SSL = {
 
 @pytest.mark.spec("SP-45", "I-39")
 def test_a_secret_is_not_shown() -> None:
-    told = problems(
+    found = problems(
         {**BASE, "kafka.sasl.jaas.config": "password='tell-nobody'", "kafka.sasl.password": "tell-nobody"}
     )
-    assert "tell-nobody" not in "\n".join(told)
+    assert "tell-nobody" not in "\n".join(found)
     assert "tell-nobody" not in repr(SourceOptions.parse({**BASE, **SASL_SSL}))
 
 

@@ -157,7 +157,7 @@ class Situation(NamedTuple):
     logs: Bounds
     ranges: list[tuple[int, int, int]]
     next_starts: Offsets
-    told: str
+    expected: str
     known: TopicIds = MappingProxyType({})
     next_kind: str | None = "the same"
 
@@ -254,7 +254,7 @@ def _counts_from_zero() -> Iterator[None]:
 def test_every_row_of_the_table_in_a_batch(row: Situation, caplog: pytest.LogCaptureFixture) -> None:
     ranges, losses = ranges_between(row.start, row.end, row.logs, row.known)
     assert [(one.partition, one.start, one.end) for one in ranges] == row.ranges
-    _fails_or_warns(losses, row.kind, row.told, caplog)
+    _fails_or_warns(losses, row.kind, row.expected, caplog)
 
 
 @pytest.mark.usefixtures("_counts_from_zero")
@@ -266,19 +266,19 @@ def test_every_row_of_the_table_between_two_batches(row: Situation, caplog: pyte
     if row.next_kind is None:
         assert losses == []
     else:
-        _fails_or_warns(losses, row.kind, row.told, caplog)
+        _fails_or_warns(losses, row.kind, row.expected, caplog)
 
 
-def _fails_or_warns(losses: list[Loss], kind: str, told: str, caplog: pytest.LogCaptureFixture) -> None:
+def _fails_or_warns(losses: list[Loss], kind: str, expected: str, caplog: pytest.LogCaptureFixture) -> None:
     """failOnDataLoss true is one error that says what to set; false is a warning and a count."""
     with pytest.raises(DataLossError, match="set option failOnDataLoss to false") as caught:
         report(losses, fail=True)
     assert caught.value.kind == kind
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert tolerated == {}
     with caplog.at_level(logging.WARNING, "kclient.spark"):
         report(losses, fail=False)
-    assert [told in message for message in caplog.messages] == [True]
+    assert [expected in message for message in caplog.messages] == [True]
     assert kind in caplog.text
     assert tolerated == {kind: 1}
 
@@ -316,11 +316,11 @@ def test_what_is_read_is_in_the_log_and_asked_for_and_the_rest_is_reported(
         assert start.get(one.tp, 0) <= one.start
         assert one.end <= end[one.tp]
     readable = {one.tp: one for one in ranges}
-    told = {loss.partition for loss in losses}
+    lost = {loss.partition for loss in losses}
     for tp, first in start.items():
         read = (readable[tp].start, readable[tp].end) if tp in readable else (first, first)
         if tp not in end or read != (first, max(first, end[tp])):
-            assert tp in told
+            assert tp in lost
     starts, _ = next_starts(start, logs)
     assert starts.keys() == logs.keys()
     assert all(log.start <= starts[tp] <= log.end for tp, log in logs.items())

@@ -62,8 +62,8 @@ def test_a_response_has_one_deadline_from_the_connection_to_its_last_byte(
     monkeypatch: pytest.MonkeyPatch, scheme: str, first: bytes
 ) -> None:
     monkeypatch.setattr(registry_module, "TIMEOUT_SECONDS", 0.5)
-    told = r"does not answer: it took longer than 0\.5 s"
-    with dripping(first) as address, within(5), pytest.raises(ConnectError, match=told):
+    message = r"does not answer: it took longer than 0\.5 s"
+    with dripping(first) as address, within(5), pytest.raises(ConnectError, match=message):
         decoder(
             valueFormat="avro",
             schema__registry__url=f"{scheme}://{address}",

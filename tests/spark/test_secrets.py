@@ -184,7 +184,7 @@ def test_a_reference_to_nothing_is_reported_by_the_process_that_follows_it(tmp_p
 
 @pytest.mark.spec("SP-44")
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"kafka.sasl.password": CANARY, "kafka.sasl.password.env": "A"}, "keep one of them"),
         ({"kafka.sasl.password.env": "A", "kafka.sasl.password.file": "/a"}, "keep one of them"),
@@ -193,9 +193,9 @@ def test_a_reference_to_nothing_is_reported_by_the_process_that_follows_it(tmp_p
         ({"kafka.sasl.password": CANARY, "kafka.client.id.env": "A"}, "client_id_env (config) is unknown"),
     ],
 )
-def test_references_that_cannot_be_meant(given: dict[str, str], told: str) -> None:
+def test_references_that_cannot_be_meant(given: dict[str, str], message: str) -> None:
     (problem,) = problems({**SASL, "kafka.sasl.username": "alice", **given})
-    assert told in problem
+    assert message in problem
 
 
 @pytest.mark.spec("SP-44")
@@ -216,10 +216,10 @@ def test_the_registrys_secret_may_stand_elsewhere(tmp_path: Path, monkeypatch: p
     "more", [f"user:{CANARY}@r", f"user:a/{CANARY}@r", f"r/?token={CANARY}", f"r/#{CANARY}"]
 )
 def test_the_registrys_address_says_where_and_nothing_else(more: str) -> None:
-    told = problems({**BASE, "valueFormat": "avro", "schema.registry.url": f"https://{more}"})
+    found = problems({**BASE, "valueFormat": "avro", "schema.registry.url": f"https://{more}"})
     assert (
         "schema.registry.url=*** must not hold a user, password or query; give credentials as schema.registry.auth"
-    ) in told
+    ) in found
 
 
 # --- nothing shows a secret

@@ -106,9 +106,9 @@ def test_a_refusal_shows_no_password_even_with_its_local_variables(
         list(read_range(OffsetRange("orders", 0, 0, 5), parsed, ["value"]))
     for error in (caught.value, at_work.value):
         found = traceback.TracebackException.from_exception(error, capture_locals=True)
-        told = "".join(line for line in found.format() if __file__ not in line)
-        assert "mechanism" in told
-        assert "hunter2" not in told
+        text = "".join(line for line in found.format() if __file__ not in line)
+        assert "mechanism" in text
+        assert "hunter2" not in text
 
 
 @pytest.mark.spec("SP-45", "I-39")

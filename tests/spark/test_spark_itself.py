@@ -110,8 +110,8 @@ def test_a_stream_of_small_batches_stays_small(
     writer = spark.readStream.format("kclient").options(**options).load().writeStream.format("noop")
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     assert query.awaitTermination(300)
-    told = [progress for progress in query.recentProgress if progress["numInputRows"]]
-    assert [progress["numInputRows"] for progress in told] == [EACH * PARTITIONS // BATCHES] * BATCHES
+    reported = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    assert [progress["numInputRows"] for progress in reported] == [EACH * PARTITIONS // BATCHES] * BATCHES
 
     workers = processes.workers(os.getpid())
     held = [
@@ -131,7 +131,7 @@ def test_a_stream_of_small_batches_stays_small(
     assert processes.peak_bytes(jvm) < DRIVER_BYTES
 
     whole, source = (
-        median(progress["durationMs"][part] for progress in told)
+        median(progress["durationMs"][part] for progress in reported)
         for part in ("triggerExecution", "latestOffset")
     )
     assert source < whole / 2

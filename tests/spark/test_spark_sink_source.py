@@ -18,7 +18,7 @@ def layout(ddl: str, bad_records: str = "column") -> RowLayout:
 @pytest.mark.spec("SP-81", "SP-86")
 @pytest.mark.parametrize("bad_records", ["fail", "null", "column"])
 @pytest.mark.parametrize(
-    ("ddl", "told"),
+    ("ddl", "message"),
     [
         ("_error STRING, a INT", "has _error."),
         ("_Error STRING, a INT", "has _Error."),
@@ -28,10 +28,10 @@ def layout(ddl: str, bad_records: str = "column") -> RowLayout:
         ("Topic STRING, date STRING", "has Topic, date."),
     ],
 )
-def test_two_columns_of_one_name_are_refused(ddl: str, told: str, bad_records: str) -> None:
+def test_two_columns_of_one_name_are_refused(ddl: str, message: str, bad_records: str) -> None:
     with pytest.raises(ConfigError) as caught:
         schema_of(layout(ddl, bad_records))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.spec("SP-81", "SP-86")

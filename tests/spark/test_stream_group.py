@@ -66,8 +66,8 @@ def offsets(numbers: Any) -> str:
     return json.dumps({"t": {str(partition): offset for partition, offset in enumerate(numbers)}})
 
 
-def hear(tracker: GroupCommitListener, **told: Any) -> None:
-    tracker.onQueryProgress(cast(Any, SimpleNamespace(progress=progress(**told))))
+def hear(tracker: GroupCommitListener, **fields: Any) -> None:
+    tracker.onQueryProgress(cast(Any, SimpleNamespace(progress=progress(**fields))))
 
 
 # --- by the source itself
@@ -111,8 +111,10 @@ def test_a_group_with_members_is_reported_once(
             for _ in range(4):
                 fill(kafka, 3)
                 assert len(query.trigger() or []) == 3
-    told = [record.getMessage() for record in caplog.records if "while it has members" in record.getMessage()]
-    assert len(told) == 1
+    logged = [
+        record.getMessage() for record in caplog.records if "while it has members" in record.getMessage()
+    ]
+    assert len(logged) == 1
     fill(kafka, 3)
     query.trigger()
     assert kafka.committed("g") == {T0: 12, T1: 0}
@@ -204,8 +206,8 @@ def test_the_listener_commits_the_last_batch_too(kafka: EmbeddedCluster) -> None
     hear(tracker, batch=1, start=(10, 5), end=(30, 20))
     report = lag("g", bootstrap_servers=kafka.bootstrap_servers)
     assert report.total == 0
-    told = [json.loads(one.committed.metadata) for one in report.partitions if one.committed]
-    assert told == [{"query": "q", "batch": 1}] * 2
+    metadata = [json.loads(one.committed.metadata) for one in report.partitions if one.committed]
+    assert metadata == [{"query": "q", "batch": 1}] * 2
     tracker.close()
 
 
@@ -370,9 +372,9 @@ def test_progress_that_reports_nothing() -> None:
 
 def test_progress_as_older_sparks_report_it() -> None:
     source = {"description": "d", "startOffset": "None", "endOffset": "{'t': {'0': 4}}"}
-    told = {"sources": [{**source, "latestOffset": "{'t': {'0': 9}}"}]}
-    assert end_offsets(told) == {T0: 4}
-    assert [source.total for source in source_lags(told)] == [5]
+    reported = {"sources": [{**source, "latestOffset": "{'t': {'0': 9}}"}]}
+    assert end_offsets(reported) == {T0: 4}
+    assert [source.total for source in source_lags(reported)] == [5]
 
 
 def test_a_committer_counts_what_fails(kafka: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,9 +76,9 @@ def test_a_group_with_members_keeps_its_offsets(
             fill(kafka1, fresh_name, 5)
             assert len(query.trigger() or []) == 5
             member.poll(0)
-    told = [record for record in caplog.records if "while it has members" in record.getMessage()]
+    logged = [record for record in caplog.records if "while it has members" in record.getMessage()]
     member.close()
-    assert len(told) == 1
+    assert len(logged) == 1
 
 
 @pytest.mark.spec("SP-49", "ST-19")

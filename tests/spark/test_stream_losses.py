@@ -77,9 +77,9 @@ def test_it_continues_without_what_is_lost(
         query.drain()
     assert [end["t"] for end in query.log[2:]] == ends
     assert [offset for _, offset in query.rows] == offsets
-    told = [record.getMessage() for record in caplog.records if kind in record.getMessage()]
-    assert len(told) == tolerated[kind] - before >= 1
-    assert len(told) == len(set(told))
+    logged = [record.getMessage() for record in caplog.records if kind in record.getMessage()]
+    assert len(logged) == tolerated[kind] - before >= 1
+    assert len(logged) == len(set(logged))
     fill(kafka, 4)
     assert len(query.trigger() or []) == 4
 
@@ -121,18 +121,18 @@ def test_a_topic_that_is_gone_is_dropped(kafka: EmbeddedCluster) -> None:
 def test_a_topic_that_goes_between_two_questions(kafka: EmbeddedCluster, fail: str) -> None:
     """A broker whose metadata are old still names it, its leader does not know it any more."""
     options = {"kafka.default.api.timeout.ms": "8000", "fetchOffset.numRetries": "1", "failOnDataLoss": fail}
-    query, told = Query(reader_of(kafka, "t,other", **options)), []
+    query, responses = Query(reader_of(kafka, "t,other", **options)), []
     fill(kafka, 5)
 
     def remember(request: Any, answer: Any) -> Any:
-        told.append(deepcopy(answer))
+        responses.append(deepcopy(answer))
         return answer
 
     kafka.on("Metadata", remember, times=1)
     query.trigger()
     kafka.delete_topic("other")
     fill(kafka, 1)
-    kafka.on("Metadata", lambda request, answer: told[0], times=1)
+    kafka.on("Metadata", lambda request, answer: responses[0], times=1)
     if fail == "true":
         with pytest.raises(DataLossError) as caught:
             query.trigger()

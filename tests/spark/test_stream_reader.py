@@ -44,9 +44,9 @@ def test_offsets_hold_nothing_but_what_the_source_for_the_jvm_reads(kafka: Embed
     kafka.delete_records("t", 0, 2)
     fill(kafka, 3)
     query.drain()
-    told = [*query.log, query.reader.initialOffset(), query.reader.reportLatestOffset()]
-    assert len(told) > 4
-    for offsets in told:
+    reported = [*query.log, query.reader.initialOffset(), query.reader.reportLatestOffset()]
+    assert len(reported) > 4
+    for offsets in reported:
         assert list(offsets) == ["t"]
         assert list(offsets["t"]) == ["0", "1", "2"]
         assert {type(offset) for offset in offsets["t"].values()} == {int}
@@ -55,8 +55,8 @@ def test_offsets_hold_nothing_but_what_the_source_for_the_jvm_reads(kafka: Embed
 @pytest.mark.spec("SP-46")
 @pytest.mark.kafka_cluster(brokers=1, topics={"b": 12, "a": 1})
 def test_partitions_are_reported_by_number(kafka: EmbeddedCluster) -> None:
-    told = reader_of(kafka, "b,a").initialOffset()
-    assert json.dumps(told) == json.dumps({"a": {"0": 0}, "b": {str(number): 0 for number in range(12)}})
+    initial = reader_of(kafka, "b,a").initialOffset()
+    assert json.dumps(initial) == json.dumps({"a": {"0": 0}, "b": {str(number): 0 for number in range(12)}})
 
 
 # --- where it begins

@@ -191,8 +191,8 @@ def test_a_running_query_sees_new_partitions_and_the_group_follows(
     report = lag("lake", bootstrap_servers=kafka.bootstrap_servers)
     assert report.total == 0
     assert [one.committed.offset for one in report.partitions if one.committed] == [11, 11, 6]
-    told = json.loads(report.partitions[0].committed.metadata) if report.partitions[0].committed else {}
-    assert told["query"] == str(query.id)
+    metadata = json.loads(report.partitions[0].committed.metadata) if report.partitions[0].committed else {}
+    assert metadata["query"] == str(query.id)
 
 
 @pytest.mark.spec("ST-16", "SP-70")

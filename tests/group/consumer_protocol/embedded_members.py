@@ -23,18 +23,18 @@ FAST = {"retry_backoff_ms": 5, "retry_backoff_max_ms": 40, "reconnect_backoff_ms
 
 @attrs.define
 class RecordingListener(RebalanceListener):
-    """Records the calls of the listener. `trouble` is raised once by the method that it names."""
+    """Records the calls of the listener. The method that `failures` names raises its exception once."""
 
-    told: list[tuple[str, tuple[int, ...]]] = attrs.field(factory=list)
-    trouble: dict[str, Exception] = attrs.field(factory=dict)
+    calls: list[tuple[str, tuple[int, ...]]] = attrs.field(factory=list)
+    failures: dict[str, Exception] = attrs.field(factory=dict)
     meanwhile: Callable[[str], Awaitable[None]] | None = None
 
     async def note(self, what: str, partitions: Iterable[TopicPartition]) -> None:
-        self.told.append((what, tuple(tp.partition for tp in partitions)))
+        self.calls.append((what, tuple(tp.partition for tp in partitions)))
         if self.meanwhile is not None:
             await self.meanwhile(what)
-        if what in self.trouble:
-            raise self.trouble.pop(what)
+        if what in self.failures:
+            raise self.failures.pop(what)
 
     async def on_partitions_assigned(self, partitions: Iterable[TopicPartition]) -> None:
         await self.note("assigned", partitions)
@@ -47,7 +47,7 @@ class RecordingListener(RebalanceListener):
 
 
 def member(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> AsyncConsumer:
-    """A consumer of the new protocol in group `g`; it commits nothing by itself."""
+    """A consumer of the new protocol in group `g`; it does not auto-commit."""
     keys: dict[str, Any] = {
         "bootstrap_servers": cluster.bootstrap_servers,
         "group_id": GROUP,

@@ -56,12 +56,12 @@ def test_a_fenced_member_loses_everything_and_joins_again_under_its_old_id(code:
             silent = len(heartbeats(cluster))
             await asyncio.sleep(0.15)
             assert len(heartbeats(cluster)) == silent
-            await polled_until(lambda: len(diary.told) == 3, consumer)
+            await polled_until(lambda: len(diary.calls) == 3, consumer)
             anew = heartbeats(cluster)[silent]
             assert anew.member_id == heartbeats(cluster)[0].member_id
             assert (anew.member_epoch, anew.subscribed_topic_names, anew.topic_partitions) == (0, ["t"], [])
             await consumer.commit(OFFSETS)
-        assert diary.told[:3] == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
+        assert diary.calls[:3] == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
 
     on_a_cluster(scene)
 
@@ -91,7 +91,7 @@ def test_a_transient_error_costs_nothing_and_the_next_heartbeat_is_full(
             assert again.member_epoch == refused.member_epoch > 0
             assert [row.partitions for row in again.topic_partitions] == [list(ALL)]
             assert any(seen.api == "FindCoordinator" for seen in cluster.requests) is asks_who_coordinates
-            assert diary.told == [("assigned", ALL)]
+            assert diary.calls == [("assigned", ALL)]
 
     on_a_cluster(scene)
 
@@ -120,7 +120,7 @@ def test_after_a_lost_response_everything_is_sent_again_and_nothing_is_lost() ->
             cluster.cut(API, after=3)
             await polled_until(lambda: len(heartbeats(cluster)) >= 3, consumer)
             assert heartbeats(cluster)[1].subscribed_topic_names == ["t"]
-        assert diary.told == [("assigned", ALL), ("revoked", ALL)]
+        assert diary.calls == [("assigned", ALL), ("revoked", ALL)]
 
     on_a_cluster(scene)
 
@@ -136,7 +136,7 @@ def test_a_missing_right_to_a_topic_is_reported_once_each_time_and_membership_co
             seen = len(heartbeats(cluster))
             await polled_until(lambda: len(heartbeats(cluster)) > seen + 2, consumer)
             assert membership(consumer).state is ConsumerMemberState.STABLE
-        assert diary.told == [("assigned", ALL), ("revoked", ALL)]
+        assert diary.calls == [("assigned", ALL), ("revoked", ALL)]
 
     on_a_cluster(scene)
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_cured_ends_the_membership_until_the_next_subscription(co
             cluster.fail(API, code)
             first = await raised_by_poll(consumer)
             assert membership(consumer).state is ConsumerMemberState.FATAL
-            assert diary.told == [("assigned", ALL), ("lost", ALL)]
+            assert diary.calls == [("assigned", ALL), ("lost", ALL)]
             silent = len(heartbeats(cluster))
             second = await raised_by_poll(consumer)
             await asyncio.sleep(0.1)
@@ -262,10 +262,10 @@ def test_a_member_that_polls_too_late_leaves_and_joins_again_with_the_next_poll(
             await asyncio.sleep(0.15)
             sent = heartbeats(cluster)
             assert (sent[-1].member_epoch, sent[-1].instance_id) == (epoch, instance_id)
-            assert diary.told == [("assigned", ALL)]
-            await polled_until(lambda: len(diary.told) == 3, consumer)
+            assert diary.calls == [("assigned", ALL)]
+            await polled_until(lambda: len(diary.calls) == 3, consumer)
             assert heartbeats(cluster)[len(sent)].member_epoch == 0
-        assert diary.told[:3] == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
+        assert diary.calls[:3] == [("assigned", ALL), ("lost", ALL), ("assigned", ALL)]
 
     with caplog.at_level(logging.WARNING, "kclient.group"):
         on_a_cluster(scene)
@@ -286,7 +286,7 @@ def test_a_member_that_gives_nothing_up_in_time_is_fenced_by_the_coordinator() -
                     lambda: membership(slow).state is ConsumerMemberState.FENCED
                 )  # by the response to its heartbeat
                 await polled_until(lambda: len(numbers(slow)) == 2, slow, quick)
-        assert diary.told[:2] == [("assigned", ALL), ("lost", ALL)]
+        assert diary.calls[:2] == [("assigned", ALL), ("lost", ALL)]
 
     on_a_cluster(scene)
 
@@ -301,13 +301,13 @@ def test_a_static_member_comes_back_to_its_partitions_and_no_other_is_asked() ->
         async with member(cluster, "t", listener=diary) as other:
             one = member(cluster, "t", group_instance_id="i")
             await polled_until(lambda: len(numbers(one)) == len(numbers(other)) == 2, one, other)
-            before, told = numbers(one), len(diary.told)
+            before, count = numbers(one), len(diary.calls)
             await one.close()
             assert heartbeats(cluster, one)[-1].member_epoch == -2
             async with member(cluster, "t", group_instance_id="i") as again:
                 await polled_until(lambda: len(numbers(again)) == 2, again, other)
                 assert numbers(again) == before
-            assert len(diary.told) == told
+            assert len(diary.calls) == count
 
     on_a_cluster(scene)
 
@@ -353,7 +353,7 @@ def test_a_member_that_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() 
         diary = RecordingListener(meanwhile=meanwhile)
         async with member(cluster, "t", listener=diary) as consumer:
             polling = asyncio.create_task(consumer.poll(10))
-            await until(lambda: diary.told)
+            await until(lambda: diary.calls)
             leaving = asyncio.create_task(consumer.unsubscribe())
             await until(lambda: membership(consumer).state is ConsumerMemberState.PREPARE_LEAVING)
             cluster.fail(API, "FENCED_MEMBER_EPOCH")
@@ -361,6 +361,6 @@ def test_a_member_that_is_fenced_while_it_waits_to_leave_has_lost_what_it_had() 
             go_on.set()
             await leaving
             polling.cancel()
-        assert diary.told == [("assigned", ALL), ("lost", ALL)]
+        assert diary.calls == [("assigned", ALL), ("lost", ALL)]
 
     on_a_cluster(scene)

@@ -59,14 +59,14 @@ def test_partitions_move_when_their_owner_has_given_them_up_and_come_back_when_t
                 taken = tuple(sorted(numbers(two)))
                 assert one.group_metadata().generation_id == two.group_metadata().generation_id > 0
             await polled_until(lambda: len(numbers(one)) == 4, one)
-        assert first.told == [
+        assert first.calls == [
             ("assigned", (0, 1, 2, 3)),
             ("revoked", taken),
             ("assigned", ()),
             ("assigned", taken),
             ("revoked", (0, 1, 2, 3)),
         ]
-        assert second.told == [("assigned", ()), ("assigned", taken), ("revoked", taken)]
+        assert second.calls == [("assigned", ()), ("assigned", taken), ("revoked", taken)]
         assert [beat.member_epoch for beat in heartbeats(cluster) if beat.member_epoch < 0] == [-1, -1]
 
     on_a_cluster(scene)

@@ -62,16 +62,16 @@ def test_what_has_a_name_is_taken_over_and_reported_and_the_rest_when_metadata_h
                 lambda: membership(consumer).state is ConsumerMemberState.RECONCILING, consumer
             )
 
-            def told() -> Any:
+            def reported() -> Any:
                 return [beat.topic_partitions for beat in heartbeats(cluster) if beat.topic_partitions]
 
-            await polled_until(lambda: len(told()) == 1 + first_alone, consumer)
-            assert [(row.topic_id, row.partitions) for row in told()[-1]] == [(t, list(ALL))]
+            await polled_until(lambda: len(reported()) == 1 + first_alone, consumer)
+            assert [(row.topic_id, row.partitions) for row in reported()[-1]] == [(t, list(ALL))]
             cluster.lift(rule)
             await polled_until(lambda: len(consumer.assignment()) == 5, consumer)
             await polled_until(lambda: membership(consumer).state is ConsumerMemberState.STABLE, consumer)
-            await polled_until(lambda: len(told()[-1]) == 2, consumer)
-        assert diary.told == [("assigned", ALL), ("assigned", (0,)), ("revoked", (*ALL, 0))]
+            await polled_until(lambda: len(reported()[-1]) == 2, consumer)
+        assert diary.calls == [("assigned", ALL), ("assigned", (0,)), ("revoked", (*ALL, 0))]
 
     on_a_cluster(scene)
 
@@ -101,7 +101,7 @@ def test_no_new_assignment_is_adopted_while_a_heartbeat_with_owned_partitions_is
 @pytest.mark.spec("A-14", "B.17.3")
 def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and_acknowledges() -> None:
     async def scene(cluster: EmbeddedCluster) -> None:
-        diary = RecordingListener(trouble={"assigned": ValueError("no")})
+        diary = RecordingListener(failures={"assigned": ValueError("no")})
         async with member(cluster, "t", listener=diary) as one:
             with pytest.raises(ListenerError, match="on_partitions_assigned raised ValueError"):
                 await polled_until(lambda: False, one)
@@ -110,7 +110,7 @@ def test_what_on_assigned_raises_is_raised_by_poll_and_the_next_one_finishes_and
             assert membership(one).state is ConsumerMemberState.RECONCILING
             assert not [beat for beat in heartbeats(cluster) if beat.topic_partitions]
             await polled_until(lambda: membership(one).state is ConsumerMemberState.STABLE, one)
-        assert diary.told == [("assigned", ALL), ("assigned", ()), ("revoked", ALL)]
+        assert diary.calls == [("assigned", ALL), ("assigned", ()), ("revoked", ALL)]
 
     on_a_cluster(scene)
 
@@ -121,14 +121,14 @@ def test_a_member_that_joins_and_gets_nothing_calls_the_listener_with_no_partiti
         diary = RecordingListener()
         async with member(cluster, "t") as one, member(cluster, "t", listener=diary) as two:
             await polled_until(lambda: numbers(one) == {0}, one)
-            await polled_until(lambda: diary.told, one, two)
-            assert diary.told == [("assigned", ())]
+            await polled_until(lambda: diary.calls, one, two)
+            assert diary.calls == [("assigned", ())]
             seen = len(heartbeats(cluster, two))
             await polled_until(lambda: len(heartbeats(cluster, two)) > seen + 2, one, two)
-            assert diary.told == [("assigned", ())]
+            assert diary.calls == [("assigned", ())]
             await one.close()
             await polled_until(lambda: numbers(two) == {0}, two)
-            assert diary.told == [("assigned", ()), ("assigned", (0,))]
+            assert diary.calls == [("assigned", ()), ("assigned", (0,))]
 
     on_a_cluster(scene, partitions=1)
 
@@ -139,7 +139,7 @@ def test_what_on_revoked_raises_is_raised_by_poll_and_the_next_one_gives_the_par
         diary = RecordingListener()
         async with member(cluster, "t", listener=diary) as one, member(cluster, "t") as two:
             await polled_until(lambda: len(numbers(one)) == 4, one)
-            diary.trouble["revoked"] = ValueError("no")
+            diary.failures["revoked"] = ValueError("no")
             with pytest.raises(ListenerError, match="on_partitions_revoked raised ValueError"):
                 await polled_until(lambda: False, one, two)
             seen = len(heartbeats(cluster, one))
@@ -162,9 +162,9 @@ def test_a_target_that_changes_before_a_poll_came_is_all_that_is_taken_over() ->
             assert len(membership(one)._assignments.target) == 1
             first = membership(one)._assignments.local_epoch
             await polled_until(lambda: membership(one)._assignments.local_epoch > first, two)
-            assert diary.told == []
+            assert diary.calls == []
             await shared(one, two)
-            assert diary.told == [("assigned", tuple(sorted(numbers(one))))]
+            assert diary.calls == [("assigned", tuple(sorted(numbers(one))))]
 
     on_a_cluster(scene)
 
@@ -189,10 +189,10 @@ def test_another_member_that_leaves_while_a_listener_gives_up_for_it_gives_all_o
             await polled_until(left.is_set, one)
             await polled_until(lambda: len(numbers(one)) == 4, one)
             await polled_until(lambda: membership(one).state is ConsumerMemberState.STABLE, one)
-        gone = diary.told[1][1]
-        assert diary.told[:2] == [("assigned", ALL), ("revoked", gone)]
-        assert diary.told[-2] == ("assigned", gone)
-        assert sorted(diary.told[-1][1]) == list(ALL)
+        gone = diary.calls[1][1]
+        assert diary.calls[:2] == [("assigned", ALL), ("revoked", gone)]
+        assert diary.calls[-2] == ("assigned", gone)
+        assert sorted(diary.calls[-1][1]) == list(ALL)
 
     on_a_cluster(scene)
 
@@ -272,7 +272,7 @@ def test_a_coordinator_that_dies_costs_no_membership() -> None:
             cluster.kill(cluster.coordinator_of("g"))
             seen = len(heartbeats(cluster))
             await polled_until(lambda: len(heartbeats(cluster)) > seen + 2, consumer)
-        assert diary.told == [("assigned", ALL), ("revoked", ALL)]
+        assert diary.calls == [("assigned", ALL), ("revoked", ALL)]
 
     on_a_cluster(scene, brokers=3)
 

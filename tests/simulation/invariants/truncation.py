@@ -102,7 +102,7 @@ class Recreated(Invariant):
         self.old: set[bytes] = set()
         self.ids = Release.parse(stage.scenario.release) >= IDS_SINCE
         self.by_id = Release.parse(stage.scenario.release) >= FETCH_BY_ID_SINCE
-        self.told: set[tuple[str, bytes]] = set()  # who has heard of which topic
+        self.known: set[tuple[str, bytes]] = set()  # who has heard of which topic
         self.seen: dict[tuple[str, TopicPartition], bytes] = {}
         self.healed_at: float | None = None
 
@@ -114,7 +114,7 @@ class Recreated(Invariant):
 
     def exchanged(self, request: Message, response: Any) -> None:
         for topic in response.topics if response.NAME == "MetadataResponse" else ():
-            self.told.add((current_name(), topic.topic_id))
+            self.known.add((current_name(), topic.topic_id))
 
     def delivered(self, handed: Handed) -> None:
         row = handed.row
@@ -131,7 +131,7 @@ class Recreated(Invariant):
 
     def _look_whence(self, handed: Handed, row: Row) -> None:
         last = None if handed.holding is None else handed.holding.last
-        could_know = self.by_id or (self.ids and (handed.member.name, row.topic_id) in self.told)
+        could_know = self.by_id or (self.ids and (handed.member.name, row.topic_id) in self.known)
         if could_know and last is not None and last.topic_id != row.topic_id:
             self.broken(
                 f"{handed} of a topic that was made anew after {last.offset} of the old one, not a word said"

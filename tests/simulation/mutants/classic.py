@@ -147,7 +147,7 @@ def lost_as_revoked(patch: Patch) -> None:
 def assigned_first(patch: Patch) -> None:
     """Call on_partitions_revoked after on_partitions_assigned."""
 
-    async def told(self: RebalanceListenerInvoker, method: str, partitions: Any, listener: Any) -> None:
+    async def invoke(self: RebalanceListenerInvoker, method: str, partitions: Any, listener: Any) -> None:
         if method == REVOKED and not getattr(self, "leaving", False):
             self.late = partitions  # type: ignore[attr-defined]
             return
@@ -164,7 +164,7 @@ def assigned_first(patch: Patch) -> None:
         finally:
             self._rebalance.invoker.leaving = False  # type: ignore[attr-defined]
 
-    before = patch.put(RebalanceListenerInvoker, "_invoke", told)
+    before = patch.put(RebalanceListenerInvoker, "_invoke", invoke)
     revoked = patch.put(Leaving, "_revoke", revoke)
 
 

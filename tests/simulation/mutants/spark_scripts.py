@@ -53,8 +53,8 @@ def canonical_offsets(seed: int) -> Symptoms:
     numbers = list(range(PARTITIONS))
     wanted = json.dumps({TOPIC: {str(number): number for number in numbers}})
     draw.shuffle(numbers)
-    told = offsets.dump_offsets({TopicPartition(TOPIC, number): number for number in numbers})
-    return [] if told == wanted else [("I-21", f"written as {told}")]
+    written = offsets.dump_offsets({TopicPartition(TOPIC, number): number for number in numbers})
+    return [] if written == wanted else [("I-21", f"written as {written}")]
 
 
 def progress_of_group(seed: int) -> Symptoms:

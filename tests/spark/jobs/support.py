@@ -70,10 +70,10 @@ def given(servers: str, root: Path, **changed: Any) -> dict[str, Any]:
 
 def run(cluster: EmbeddedCluster, root: Path, **changed: Any) -> RecordingReporter:
     """Run a job to its end."""
-    told = RecordingReporter()
+    reporter = RecordingReporter()
     settings = IngestSettings.parse(given(cluster.bootstrap_servers, root, **changed))
-    assert ingest.run(settings, told) is told.results[0]
-    return told
+    assert ingest.run(settings, reporter) is reporter.results[0]
+    return reporter
 
 
 def offsets_file(root: Path, *offsets: int) -> str:

@@ -52,12 +52,12 @@ def test_what_is_there_lands_in_batches_and_the_next_run_continues(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     wanted = fill(cluster, 150)
-    told = run(cluster, tmp_path)
-    plan, result = told.plans[0], told.results[0]
+    reporter = run(cluster, tmp_path)
+    plan, result = reporter.plans[0], reporter.results[0]
     assert (plan.topics, plan.backlog_rows, plan.checkpoint) == (("orders",), 150, CheckpointState("new"))
-    assert [batch.rows for batch in told.batches] == [60, 60, 30]
-    assert [batch.lag_records for batch in told.batches] == [90, 30, 0]
-    assert [(batch.batch, batch.files) for batch in told.batches] == [(0, 3), (1, 3), (2, 3)]
+    assert [batch.rows for batch in reporter.batches] == [60, 60, 30]
+    assert [batch.lag_records for batch in reporter.batches] == [90, 30, 0]
+    assert [(batch.batch, batch.files) for batch in reporter.batches] == [(0, 3), (1, 3), (2, 3)]
     assert (result.ended, result.batches, result.rows, result.lag_records) == ("drained", 3, 150, 0)
     assert result.committed
     assert cluster.committed("lake") == ends(wanted)
@@ -73,8 +73,8 @@ def test_what_is_there_lands_in_batches_and_the_next_run_continues(
 def test_nothing_new_is_no_batch(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     wanted = fill(cluster, 10)
     run(cluster, tmp_path)
-    told = run(cluster, tmp_path)
-    assert (told.batches, told.results[0].batches, told.results[0].ended) == ([], 0, "drained")
+    reporter = run(cluster, tmp_path)
+    assert (reporter.batches, reporter.results[0].batches, reporter.results[0].ended) == ([], 0, "drained")
     assert_exactly_once(tmp_path / "sink", wanted)
 
 
@@ -90,11 +90,11 @@ def test_killed_at_any_step_each_record_counts_once(
     settings = given(cluster.bootstrap_servers, tmp_path)
     assert killing.killed(settings, step, times) == -9
     wanted += fill(cluster, 20, first=150)
-    told = run(cluster, tmp_path)
-    assert told.results[0].ended == "drained"
+    reporter = run(cluster, tmp_path)
+    assert reporter.results[0].ended == "drained"
     assert_exactly_once(tmp_path / "sink", wanted)
     assert cluster.committed("lake") == ends(wanted)
-    batches = told.plans[0].checkpoint.next_batch + len(told.batches)
+    batches = reporter.plans[0].checkpoint.next_batch + len(reporter.batches)
     assert manifest.names(tmp_path / "sink") == [f"{n:012d}" for n in range(batches)]
 
 
@@ -106,10 +106,10 @@ def test_a_batch_runs_again_over_the_same_offsets(cluster: EmbeddedCluster, tmp_
     half = sorted(path.name for path in (tmp_path / "sink").rglob("*.parquet"))
     assert (len(half), manifest.count(tmp_path / "sink")) == (2, 0)
     later = fill(cluster, 30, first=150)
-    told = run(cluster, tmp_path)
-    assert told.plans[0].checkpoint == CheckpointState("resume", 0, again=True)
-    assert [batch.rows for batch in told.batches] == [150, 30]
-    assert told.batches[0].end == ends(wanted)
+    reporter = run(cluster, tmp_path)
+    assert reporter.plans[0].checkpoint == CheckpointState("resume", 0, again=True)
+    assert [batch.rows for batch in reporter.batches] == [150, 30]
+    assert reporter.batches[0].end == ends(wanted)
     assert set(half) < {Path(path).name for path in manifest.files(tmp_path / "sink")}
     assert_exactly_once(tmp_path / "sink", wanted + later)
 
@@ -185,8 +185,8 @@ def test_another_start_than_the_first_run_kept_is_not_ignored(
 @pytest.mark.spec("SP-22")
 def test_once_is_one_batch_without_limits(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     wanted = fill(cluster, 150)
-    told = run(cluster, tmp_path, trigger="once")
-    assert [batch.rows for batch in told.batches] == [150]
+    reporter = run(cluster, tmp_path, trigger="once")
+    assert [batch.rows for batch in reporter.batches] == [150]
     assert_exactly_once(tmp_path / "sink", wanted)
 
 
@@ -200,10 +200,14 @@ def test_a_signal_ends_it_after_the_batch_at_work(cluster: EmbeddedCluster, tmp_
             super().batch(progress)
             stop.ask(15)
 
-    told = Impatient()
+    reporter = Impatient()
     settings = IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, trigger="50ms"))
-    ingest.run(settings, told, stop)
-    assert (told.results[0].ended, told.results[0].signal, told.results[0].rows) == ("stopped", 15, 60)
+    ingest.run(settings, reporter, stop)
+    assert (reporter.results[0].ended, reporter.results[0].signal, reporter.results[0].rows) == (
+        "stopped",
+        15,
+        60,
+    )
     with pytest.raises(KeyboardInterrupt):
         stop.ask(15)
     run(cluster, tmp_path)
@@ -226,12 +230,12 @@ def test_a_wall_clock_that_is_set_back_delays_no_batch(
             if progress.batch == 2:
                 stop.ask(15)
 
-    told = Patient()
+    reporter = Patient()
     settings = IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, trigger="500ms"))
     began = monotonic()
-    ingest.run(settings, told, stop)
+    ingest.run(settings, reporter, stop)
     assert monotonic() - began >= 2 * 0.5
-    assert [batch.rows for batch in told.batches] == [60, 60, 30]
+    assert [batch.rows for batch in reporter.batches] == [60, 60, 30]
 
 
 @pytest.mark.spec("SP-82")
@@ -295,8 +299,8 @@ def test_a_partition_that_appears_is_read_from_its_beginning(
     run(cluster, tmp_path)
     cluster.add_partitions("orders", 4)
     cluster.produce("orders", [b"first"], partition=3)
-    told = run(cluster, tmp_path)
-    assert told.batches[0].start[TopicPartition("orders", 3)] == 0
+    reporter = run(cluster, tmp_path)
+    assert reporter.batches[0].start[TopicPartition("orders", 3)] == 0
     assert len(rows(tmp_path / "sink")) == len(wanted) + 1
 
 
@@ -306,12 +310,12 @@ def test_a_checkpoint_of_something_else_is_refused(cluster: EmbeddedCluster, tmp
     run(cluster, tmp_path)
     before = _tree(tmp_path)
     cluster.create_topic("clicks", 1)
-    for changed, told in (
+    for changed, message in (
         ({"topics": "orders,clicks"}, "topics are 'orders'"),
         ({"sink": f"parquet:{tmp_path / 'other'}"}, "its sink is"),
         ({"engine": "spark"}, "its engine is 'direct', not 'spark'.* Add --engine direct, or"),
     ):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=message):
             ingest.plan(IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, **changed)))
     with EmbeddedCluster(topics={"orders": 3}) as other, pytest.raises(ConfigError, match="cluster id"):
         run(other, tmp_path)
@@ -437,8 +441,8 @@ def test_a_topic_that_was_deleted_is_a_loss_like_any_other(cluster: EmbeddedClus
     with pytest.raises(DataLossError, match="clicks-0 does not exist any more") as caught:
         run(cluster, tmp_path, topics="orders,clicks", options=["fetchOffset.numRetries=1"])
     assert caught.value.kind == "PARTITIONS_DELETED"
-    told = run(cluster, tmp_path, topics="orders,clicks", fail_on_data_loss=False)
-    assert (told.plans[0].topics, told.results[0].ended) == (("orders",), "drained")
+    reporter = run(cluster, tmp_path, topics="orders,clicks", fail_on_data_loss=False)
+    assert (reporter.plans[0].topics, reporter.results[0].ended) == (("orders",), "drained")
     assert_exactly_once(tmp_path / "sink", wanted)
 
 
@@ -477,6 +481,6 @@ def test_a_group_with_members_does_not_stop_the_job(cluster: EmbeddedCluster, tm
     ) as member:
         while not member.assignment():
             member.poll(0.1)
-        told = run(cluster, tmp_path)
-    assert told.results[0].committed is False
+        reporter = run(cluster, tmp_path)
+    assert reporter.results[0].committed is False
     assert_exactly_once(tmp_path / "sink", wanted)

@@ -34,8 +34,8 @@ def produce(cluster: EmbeddedCluster) -> None:
 @pytest.mark.spec("SP-89")
 def test_ranges_are_cut_by_the_size_of_files(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     produce(cluster)
-    told = run(cluster, tmp_path, target_file_mb=1, parallelism=1)
-    assert [(batch.rows, batch.files) for batch in told.batches] == [(ROWS, told.plans[0].tasks)]
+    reporter = run(cluster, tmp_path, target_file_mb=1, parallelism=1)
+    assert [(batch.rows, batch.files) for batch in reporter.batches] == [(ROWS, reporter.plans[0].tasks)]
     files = [file for whole in manifest.read_all(tmp_path / "sink") for file in whole.files]
     assert all(700_000 < file.bytes <= 1_100_000 for file in files)
 
@@ -60,8 +60,8 @@ def test_a_backfill_is_cut_by_the_size_of_files(
         produce(cluster)
         run(cluster, tmp_path, parallelism=1)
     sized = {"backfill": True, "target_file_mb": 1, "parallelism": 1}
-    told = run(cluster, tmp_path, **sized)
-    assert [(batch.rows, batch.files) for batch in told.batches] == [(ROWS, told.plans[0].tasks)]
+    reporter = run(cluster, tmp_path, **sized)
+    assert [(batch.rows, batch.files) for batch in reporter.batches] == [(ROWS, reporter.plans[0].tasks)]
     [whole] = [one for one in manifest.read_all(tmp_path / "sink") if one.name.startswith("backfill")]
     assert all(700_000 < file.bytes <= 1_100_000 for file in whole.files)
     assert manifest.count(tmp_path / "sink") == (2 * ROWS if after_a_job else ROWS)

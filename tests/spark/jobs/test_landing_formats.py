@@ -73,12 +73,16 @@ GOOD = [row(0, id=1, name="one"), row(3, id=None, name=None), row(4, id=5, name=
 @pytest.mark.spec("SP-76", "SP-86")
 def test_fields_become_columns_and_bad_values_null(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     publish(cluster)
-    told = run(cluster, tmp_path, **JSON, on_bad_record="null")
+    reporter = run(cluster, tmp_path, **JSON, on_bad_record="null")
     nothing = {"id": None, "name": None}
     assert landed(tmp_path / "sink") == sorted(
         [*GOOD, row(1, **nothing), row(2, **nothing)], key=lambda one: one["_offset"]
     )
-    assert (told.batches[0].rows, told.batches[0].bad_records, told.results[0].bad_records) == (5, 2, 2)
+    assert (reporter.batches[0].rows, reporter.batches[0].bad_records, reporter.results[0].bad_records) == (
+        5,
+        2,
+        2,
+    )
 
 
 @pytest.mark.spec("SP-75", "SP-76", "SP-86")
@@ -107,7 +111,7 @@ def test_a_bad_record_ends_the_job_and_names_itself(cluster: EmbeddedCluster, tm
 @pytest.mark.spec("SP-76", "SP-88")
 def test_dead_letters_hold_what_came_and_why(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     publish(cluster)
-    told = run(cluster, tmp_path, **JSON, on_bad_record="dlq", dlq=f"parquet:{tmp_path / 'dead'}")
+    reporter = run(cluster, tmp_path, **JSON, on_bad_record="dlq", dlq=f"parquet:{tmp_path / 'dead'}")
     assert landed(tmp_path / "sink") == GOOD
     dead = landed(tmp_path / "dead")
     assert [(one["_offset"], one["_key"], one["_raw"], one["_ingest_batch"]) for one in dead] == [
@@ -115,7 +119,7 @@ def test_dead_letters_hold_what_came_and_why(cluster: EmbeddedCluster, tmp_path:
         (2, b"k2", b'{"id": "two", "name": "x"}', 0),
     ]
     assert all(one["_error"].startswith("value: json: ") for one in dead)
-    assert (told.batches[0].rows, told.batches[0].bad_records) == (3, 2)
+    assert (reporter.batches[0].rows, reporter.batches[0].bad_records) == (3, 2)
 
 
 @pytest.mark.spec("SP-82", "SP-88")
@@ -200,8 +204,8 @@ def test_dead_letters_land_once_when_they_can_be_read(cluster: EmbeddedCluster, 
     plan = ingest.plan(IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, **again)))
     assert (plan.topics, plan.tasks) == (("orders",), 1)
     for count in (1, 0):
-        told = run(cluster, tmp_path, **again)
-        assert (told.results[0].rows, told.results[0].bad_records) == (count, count)
+        reporter = run(cluster, tmp_path, **again)
+        assert (reporter.results[0].rows, reporter.results[0].bad_records) == (count, count)
         found = landed(tmp_path / "sink")
         assert [one for one in found if one["_offset"] != 2] == GOOD
         assert [one for one in found if one["_offset"] == 2] == [row(2, None, id="two", name="x")]
@@ -288,8 +292,8 @@ def test_a_backfill_lands_what_was_before_the_job_and_once(cluster: EmbeddedClus
     late = fill(cluster, 25, first=40)
     run(cluster, tmp_path, start="latest")
     for count in (40, 0):
-        told = run(cluster, tmp_path, backfill=True, start="earliest")
-        assert told.results[0].rows == count
+        reporter = run(cluster, tmp_path, backfill=True, start="earliest")
+        assert reporter.results[0].rows == count
         assert_exactly_once(tmp_path / "sink", early + late)
     wanted = late + fill(cluster, 5, first=65)
     run(cluster, tmp_path, start="latest")
@@ -348,5 +352,5 @@ def test_the_plan_of_what_lands_beside_a_job_says_where_its_checkpoint_stays(
     again = run(cluster, tmp_path, backfill=True)
     (tmp_path / "dead" / manifest.DIRECTORY).mkdir(parents=True)  # of a job whose records were all good
     replay = run(cluster, tmp_path, format="string", from_dlq=f"parquet:{tmp_path / 'dead'}")
-    for told in (again, replay):
-        assert str(told.plans[0].checkpoint) == "stays before batch 1"
+    for reporter in (again, replay):
+        assert str(reporter.plans[0].checkpoint) == "stays before batch 1"

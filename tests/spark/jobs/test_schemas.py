@@ -176,19 +176,19 @@ def test_a_format_by_which_nothing_has_landed_may_be_corrected(
 
 @pytest.mark.spec("SP-82", "SP-83", "SP-87")
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"format": "string", "schema": None}, "its format is 'json', not 'string'"),
         ({"schema": "a STRING"}, "a would change or go away"),
     ],
 )
 def test_a_job_that_was_killed_after_its_first_manifest_keeps_its_format_and_schema(
-    cluster: EmbeddedCluster, tmp_path: Path, changed: dict[str, Any], told: str
+    cluster: EmbeddedCluster, tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     cluster.produce("orders", [b'{"a": 1}'])
     how = {"format": "json", "schema": "a BIGINT"}
     assert killing.killed(given(cluster.bootstrap_servers, tmp_path, **how), "after the manifest", 0) == -9
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         run(cluster, tmp_path, **{**how, **changed})
     cluster.produce("orders", [b'{"a": 2}'])
     run(cluster, tmp_path, **how)
@@ -223,8 +223,8 @@ def test_what_runs_beside_a_job_takes_the_schema_that_the_job_found(
     with pytest.raises(ConfigError, match="has no schema yet"):
         run(cluster, tmp_path, **beside)
     Checkpoint(tmp_path / "checkpoint").add_schema("a BIGINT", 0)
-    told = run(cluster, tmp_path, format="json", schema="a BIGINT", evolve="add-columns", backfill=True)
-    assert told.results[0].rows == 2
+    reporter = run(cluster, tmp_path, format="json", schema="a BIGINT", evolve="add-columns", backfill=True)
+    assert reporter.results[0].rows == 2
     assert landed(tmp_path) == [(1, None, None), (2, None, '{"b":3}')]
 
 

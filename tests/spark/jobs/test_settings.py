@@ -226,9 +226,9 @@ def test_a_problem_names_what_was_typed(given: dict[str, Any], problem: str) -> 
 def test_what_lands_beside_a_job_refuses_what_it_has_no_use_for(
     given: dict[str, Any], useless: set[str]
 ) -> None:
-    told = problems(**given)
-    assert all("would do nothing with --" in problem for problem in told)
-    assert {problem.split()[0] for problem in told} == useless
+    found = problems(**given)
+    assert all("would do nothing with --" in problem for problem in found)
+    assert {problem.split()[0] for problem in found} == useless
 
 
 @pytest.mark.spec("SP-89")
@@ -248,12 +248,12 @@ def test_options_that_no_setting_says_reach_the_source() -> None:
 
 @pytest.mark.spec("SP-42")
 def test_everything_that_is_wrong_is_reported_at_once() -> None:
-    told = problems(
+    found = problems(
         codec="brotli", trigger="soon", evolve="add-columns", end="@2026-01-01T00:00Z", colour="red"
     )
-    assert len(told) == 5
+    assert len(found) == 5
     assert all(
-        any(word in problem for problem in told) for word in ("codec", "trigger", "evolve", "end", "colour")
+        any(word in problem for problem in found) for word in ("codec", "trigger", "evolve", "end", "colour")
     )
 
 

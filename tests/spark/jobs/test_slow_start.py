@@ -23,13 +23,13 @@ def no_session(_: Any) -> Iterator[None]:
     yield
 
 
-def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, told: int = 0) -> int:
+def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, reported: int = 0) -> int:
     """Run a job whose queries end so; how many were started."""
     started: list[str] = []
 
     class Engine:
         def __init__(self, *_: Any) -> None:
-            self.reported = told
+            self.reported = reported
 
         def run(self, _: Any) -> str:
             started.append(ends[len(started)])
@@ -58,4 +58,4 @@ def test_a_query_that_could_not_start_starts_again(monkeypatch: pytest.MonkeyPat
 @pytest.mark.spec("SP-24")
 def test_any_other_end_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attempts(monkeypatch, "out of memory") == 1
-    assert attempts(monkeypatch, SLOW, told=1) == 1
+    assert attempts(monkeypatch, SLOW, reported=1) == 1

@@ -27,11 +27,11 @@ INTERRUPTED = RuntimeError("Job 7 cancelled because its query was stopped")
 class Query:
     """A query that works until it is stopped, or fails after `fails_after` looks at it, or when it is stopped.
 
-    `told` is what Spark keeps of the failure, `failure` what `foreachBatch` raised.
+    `reported` is the exception that Spark returns, `failure` what `foreachBatch` raised.
     """
 
     failure: Exception | None = None
-    told: Exception | None = None
+    reported: Exception | None = None
     fails_after: int | None = None
     isActive: bool = True  # noqa: N815 - Spark's names
     recentProgress: tuple[Any, ...] = ()  # noqa: N815
@@ -50,7 +50,7 @@ class Query:
             self._end()
 
     def exception(self) -> Exception | None:
-        return None if self.isActive else self.told
+        return None if self.isActive else self.reported
 
     def _end(self) -> None:
         self.isActive = False
@@ -88,8 +88,8 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
     "query",
     [
         Query(failure=FULL, fails_after=0),
-        Query(told=FULL, fails_after=0),
-        Query(told=RuntimeError("The disk is full."), fails_after=0),
+        Query(reported=FULL, fails_after=0),
+        Query(reported=RuntimeError("The disk is full."), fails_after=0),
         Query(failure=FULL),
     ],
     ids=["in foreachBatch", "as Spark tells it", "in no words of ours", "while it was being stopped"],
@@ -102,7 +102,7 @@ def test_a_failure_beside_a_signal_is_a_failure(
 
 
 @pytest.mark.spec("SP-85")
-@pytest.mark.parametrize("query", [Query(), Query(failure=INTERRUPTED), Query(told=INTERRUPTED)])
+@pytest.mark.parametrize("query", [Query(), Query(failure=INTERRUPTED), Query(reported=INTERRUPTED)])
 def test_what_the_stop_interrupts_is_no_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, query: Query
 ) -> None:

@@ -56,16 +56,16 @@ def test_rows_land_once_in_a_directory_that_spark_reads(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     wanted = fill(cluster, 150)
-    told = land(cluster, tmp_path, partition_by="topic,date(timestamp)")
+    reporter = land(cluster, tmp_path, partition_by="topic,date(timestamp)")
     sink = tmp_path / "sink"
-    assert [batch.rows for batch in told.batches] == [60, 60, 30]
-    assert [batch.lag_records for batch in told.batches] == [90, 30, 0]
+    assert [batch.rows for batch in reporter.batches] == [60, 60, 30]
+    assert [batch.lag_records for batch in reporter.batches] == [90, 30, 0]
     assert cluster.committed("lake") == ends(wanted)
     wanted += fill(cluster, 20, first=150)
     again = land(cluster, tmp_path, partition_by="topic,date(timestamp)")
     assert (again.plans[0].checkpoint.next_batch, again.results[0].rows) == (3, 20)
     assert landed_in(spark_metadata.files(sink)) == sorted(wanted)
-    assert spark_metadata.count(sink) == len(wanted) == sum(b.rows for b in told.batches + again.batches)
+    assert spark_metadata.count(sink) == len(wanted) == sum(b.rows for b in reporter.batches + again.batches)
     assert sinks.rows(job_of(tmp_path)) == len(wanted)
     frame = spark.read.parquet(str(sink))
     assert frame.count() == len(wanted)
@@ -122,14 +122,14 @@ def test_small_ranges_share_a_file_and_large_ones_are_cut(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     fill(cluster, 90)
-    told = land(cluster, tmp_path / "one", target_file_mb=128, max_per_trigger=None)
-    assert [(batch.rows, batch.files) for batch in told.batches] == [(90, 1)]
+    reporter = land(cluster, tmp_path / "one", target_file_mb=128, max_per_trigger=None)
+    assert [(batch.rows, batch.files) for batch in reporter.batches] == [(90, 1)]
     cluster.create_topic("large", 1)
     cluster.produce("large", [bytes([n]) * 50_000 for n in range(60)], partition=0)
-    told = land(
+    reporter = land(
         cluster, tmp_path / "more", topics="large", target_file_mb=1, max_per_trigger=None, codec="none"
     )
-    assert [(batch.rows, batch.files) for batch in told.batches] == [(60, told.plans[0].tasks)]
+    assert [(batch.rows, batch.files) for batch in reporter.batches] == [(60, reporter.plans[0].tasks)]
     assert all(500_000 < file.bytes < 1_200_000 for file in spark_metadata.logged(tmp_path / "more/sink"))
     kept = json.loads((tmp_path / "more/checkpoint/kclient/files.json").read_text())
     assert kept == {"target_mb": 1, "rows": pytest.approx(20, abs=2)}
@@ -192,8 +192,8 @@ def test_a_table_is_written_by_its_own_format(
     wanted = fill(cluster, 30)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS lake LOCATION '{tmp_path / 'warehouse'}'")
     try:
-        told = land(cluster, tmp_path, sink="table:spark_catalog.lake.orders")
-        assert [(batch.rows, batch.files) for batch in told.batches] == [(30, 0)]
+        reporter = land(cluster, tmp_path, sink="table:spark_catalog.lake.orders")
+        assert [(batch.rows, batch.files) for batch in reporter.batches] == [(30, 0)]
         fill(cluster, 5, first=30)
         land(cluster, tmp_path, sink="table:spark_catalog.lake.orders")
         assert spark.table("lake.orders").count() == len(wanted) + 5
