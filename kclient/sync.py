@@ -13,7 +13,6 @@ import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
@@ -165,14 +164,13 @@ class Consumer:
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         """Iterate over records until the consumer is closed; see `AsyncConsumer.__aiter__`."""
         self._run(self._inner.assignment)
-        return chain.from_iterable(self._deliveries())
+        return self._records()
 
-    def _deliveries(self) -> Iterator[Iterable[Record[Any, Any]]]:
-        """Yield the records of one poll after another. No Python code runs between two records of a poll."""
+    def _records(self) -> Iterator[Record[Any, Any]]:
         while not self._inner.closed:
             delivered = self._inner.delivered
             self._processing.taken()
-            yield delivered
+            yield from delivered
             if delivered is not self._inner.delivered or self._inner.closed:
                 continue
             if not self._hand_out_ahead():

@@ -235,7 +235,8 @@ next_record(PyObject *iterator)
      * alive the garbage collector would take longer to visit them than they took to make. */
     if (self->keys != NULL || self->values != NULL)
         PyObject_GC_Track(record);
-    self->index = index + 1;
+    if (self->index == index) /* else a finalizer that the garbage collector has called took records meanwhile */
+        self->index = index + 1;
     return record;
 }
 

@@ -23,7 +23,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture
 def kclient_modules() -> Iterator[dict[str, ModuleType]]:
-    """Import these again, after pytester has ended."""
+    """Put these modules back into sys.modules after pytester has ended."""
     modules: dict[str, ModuleType] = {}
     yield modules
     sys.modules.update(modules)

@@ -129,6 +129,7 @@ class DeliveredRecords:
         """Hand out these records instead. Those that interceptors have left out count as consumed."""
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
         self._iteration = iteration(self._chunks if self.one_by_one else ())
+        self._shared = None
 
     def shared(self) -> Iterator[Record[Any, Any]]:
         """Return the one iterator of all who take single records. It has ended when all were handed out."""
@@ -174,13 +175,16 @@ class DeliveredRecords:
 
     def return_undelivered(self, partitions: Iterable[TopicPartition] | None = None) -> Offsets:
         """Drop records that iteration has not handed out, of these partitions or of all. Return their first offsets."""
+        wanted = None if partitions is None else {*partitions}
+        if self.one_by_one:
+            # Before the place is read: nothing is handed out from then on, even if another thread iterates.
+            for index, chunk in enumerate(self._chunks):
+                if wanted is None or chunk.partition in wanted:
+                    self._iteration.end(index)
         rest = self._not_handed_out()
-        chosen = rest if partitions is None else {tp: rest[tp] for tp in partitions if tp in rest}
+        chosen = rest if wanted is None else {tp: rest[tp] for tp in rest if tp in wanted}
         if self.one_by_one:
             self._returned.update(chosen)
-            for index, chunk in enumerate(self._chunks):
-                if chunk.partition in chosen:
-                    self._iteration.end(index)
         self.ahead.remove(chosen)
         return chosen
 

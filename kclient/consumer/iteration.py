@@ -22,11 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from kclient.records.reader import Chunk
 from kclient.records.records import Record, Records
 from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kclient.records._native import RecordIterator
 
 
 class LastRecord(NamedTuple):
@@ -47,8 +50,8 @@ class Iteration(Protocol):
     def place(self) -> tuple[int, LastRecord | None]:
         """Return the index of the chunk that is handed out, and the last record, None before the first of the chunk.
 
-        The index is the number of chunks once another record was asked for after the last one. The loop may be one
-        record further when the caller looks at the result: the user's thread may run meanwhile.
+        The index is the number of chunks once another record was asked for after the last one. The loop may have gone
+        further when the caller looks at the result, never back: the user's thread may run meanwhile.
         """
         ...
 
@@ -69,15 +72,19 @@ class NativeIteration:
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._chunks = chunks
-        self._runs = [(index, run) for index, chunk in enumerate(chunks) for run in chunk.runs]
-        self._iterators: list[Any] = [run.rows(Record, chunks[index].partition) for index, run in self._runs]
+        self._runs = [
+            (index, run, cast("RecordIterator[Record[Any, Any]]", run.rows(Record, chunk.partition)))
+            for index, chunk in enumerate(chunks)
+            for run in chunk.runs
+        ]
+        self._iterators = [iterator for _, _, iterator in self._runs]
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         return chain.from_iterable(self._iterators)
 
     def place(self) -> tuple[int, LastRecord | None]:
         last: tuple[int, LastRecord] | None = None
-        for (index, run), iterator in zip(self._runs, self._iterators, strict=True):
+        for index, run, iterator in self._runs:
             ended, count = iterator.ended, iterator.handed_out
             if count:
                 offset = run.offsets[count - 1]
@@ -88,8 +95,8 @@ class NativeIteration:
         return len(self._chunks), None
 
     def end(self, index: int) -> None:
-        for (of, _), iterator in zip(self._runs, self._iterators, strict=True):
-            if of == index:
+        for number, _, iterator in self._runs:
+            if number == index:
                 iterator.end()
 
 
@@ -98,42 +105,38 @@ class PythonIteration:
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._chunks = chunks
-        self._at = 0
-        self._current: Record[Any, Any] | None = None
+        # One attribute, so that another thread finds the index and the record of one moment.
+        self._place: tuple[int, Record[Any, Any] | None] = 0, None
         self._ended: set[int] = set()
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
-        while self._at < len(self._chunks):
-            index = self._at
-            for record in self._rest(index):
-                self._current = record
+        while self._place[0] < len(self._chunks):
+            index, last = self._place
+            for record in self._rest(index, last):
+                self._place = index, record
                 yield record
-                if self._current is not record:
+                if self._place[1] is not record:
                     break  # another loop over the same consumer went on: begin after its record
                 if index in self._ended:
-                    self._next_chunk()
+                    self._place = index + 1, None
                     break
             else:
-                self._next_chunk()
+                self._place = index + 1, None
 
     def place(self) -> tuple[int, LastRecord | None]:
-        index, record = self._at, self._current
+        index, record = self._place
         if record is None:
             return index, None
-        return index, LastRecord(TopicPartition(*record[:2]), record.offset, record.leader_epoch)
+        partition = TopicPartition(record.topic, record.partition)
+        return index, LastRecord(partition, record.offset, record.leader_epoch)
 
     def end(self, index: int) -> None:
         self._ended.add(index)
 
-    def _next_chunk(self) -> None:
-        self._at += 1
-        self._current = None
-
-    def _rest(self, index: int) -> Iterator[Record[Any, Any]]:
+    def _rest(self, index: int, last: Record[Any, Any] | None) -> Iterator[Record[Any, Any]]:
         if index in self._ended:
             return iter(())
         records = iter(Records[Any, Any]((self._chunks[index],)))
-        last = self._current
         if last is None:
             return records
         return (record for record in records if record.offset > last.offset)

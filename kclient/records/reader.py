@@ -60,9 +60,8 @@ class Chunk:
     _count: int | None = attrs.field(default=None, init=False)
 
     def __len__(self) -> int:
-        if (
-            self._count is None
-        ):  # asked for seven times on the way to the user; a chunk may have a hundred runs
+        # Kept: it is asked for seven times before the user has the records, and a chunk may have a hundred runs.
+        if self._count is None:
             self._count = sum(map(len, self.runs))
         return self._count
 

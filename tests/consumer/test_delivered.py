@@ -108,6 +108,14 @@ def test_everything_left_can_be_taken_back() -> None:
     assert DeliveredRecords(records(p0=3), one_by_one=False).return_all() == table(p0=10)
 
 
+def test_what_an_interceptor_leaves_out_does_not_come_from_an_iterator_made_before() -> None:
+    delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=True)
+    delivered.shared()
+    delivered.replace(records(p1=2))
+    assert [record.partition for record in delivered.shared()] == [1, 1]
+    assert delivered.consumed(BEHIND) == delivered.committable(BEHIND) == BEHIND
+
+
 def test_what_the_application_committed_itself_is_released() -> None:
     delivered = DeliveredRecords(records(p0=3, p1=2), one_by_one=False)
     delivered.mark_committed(table(p0=12))

@@ -15,8 +15,7 @@ from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.writer import NewRecord, build_batch
 from kclient.types import TopicPartition
 
-native = pytest.importorskip("kclient.records.decoder_native", reason="the native decoder is not built")
-
+KINDS = ["native", "python"]
 FIRST_OFFSET = 10
 
 
@@ -31,21 +30,25 @@ def chunk(partition: int, batches: list[int], decoder: Any) -> Chunk:
     return Chunk(reader.partition, reader.next_offset, reader.leader_epoch, runs)
 
 
-def pair(partitions: list[list[int]]) -> tuple[Iteration, Iteration]:
-    return (
-        NativeIteration([chunk(at, one, native.NativeDecoder()) for at, one in enumerate(partitions)]),
-        PythonIteration([chunk(at, one, PYTHON_DECODER) for at, one in enumerate(partitions)]),
-    )
+def decoder_of(kind: str) -> Any:
+    if kind == "python":
+        return PYTHON_DECODER
+    native = pytest.importorskip("kclient.records.decoder_native", reason="the native decoder is not built")
+    return native.NativeDecoder()
+
+
+def iteration_of(kind: str, partitions: list[list[int]]) -> Iteration:
+    chunks = [chunk(at, one, decoder_of(kind)) for at, one in enumerate(partitions)]
+    return NativeIteration(chunks) if kind == "native" else PythonIteration(chunks)
 
 
 def of(partition: int, offset: int) -> LastRecord:
     return LastRecord(TopicPartition("t", partition), offset, 4)
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["native", "python"])
-def test_the_place_follows_the_loop_over_runs_and_chunks(number: int) -> None:
-    both = pair([[2, 1], [2]])
-    one = both[number]
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_place_follows_the_loop_over_runs_and_chunks(kind: str) -> None:
+    one = iteration_of(kind, [[2, 1], [2]])
     records = iter(one)
     places = [one.place()]
     for _ in range(5):
@@ -63,10 +66,9 @@ def test_the_place_follows_the_loop_over_runs_and_chunks(number: int) -> None:
     assert one.place() == (2, None)
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["native", "python"])
-def test_a_chunk_that_is_ended_while_it_is_handed_out_keeps_its_last_record_as_the_place(number: int) -> None:
-    both = pair([[3, 3], [1], [1]])
-    one = both[number]
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_chunk_that_is_ended_while_it_is_handed_out_keeps_its_last_record_as_the_place(kind: str) -> None:
+    one = iteration_of(kind, [[3, 3], [1], [1]])
     records = iter(one)
     next(records)
     one.end(0)
@@ -82,7 +84,7 @@ def test_both_hand_out_the_same_and_have_the_same_place(
     partitions: list[list[int]], data: st.DataObject
 ) -> None:
     """Also with two loops in turns, and chunks that are ended before, inside and after their records."""
-    both = pair(partitions)
+    both = [iteration_of(kind, partitions) for kind in KINDS]
     loops = [[iter(one), iter(one)] for one in both]
     for _ in range(data.draw(st.integers(1, 30))):
         action = data.draw(st.sampled_from(["next", "next", "next", "new loop", "end"]))
@@ -106,6 +108,6 @@ def taken(records: Iterator[Any]) -> tuple[int, int] | None:
 
 
 def test_lists_of_numbers_are_handed_out_by_python() -> None:
-    mixed = [chunk(0, [1], native.NativeDecoder()), chunk(1, [1], PYTHON_DECODER)]
+    mixed = [chunk(0, [1], decoder_of("native")), chunk(1, [1], PYTHON_DECODER)]
     assert isinstance(iteration(mixed[:1]), NativeIteration)
     assert isinstance(iteration(mixed), PythonIteration)
