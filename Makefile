@@ -10,8 +10,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FLIGHTS := $(VENV)/.flights
 
+# The tests start hundreds of processes that import kclient: each would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check format test verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
+.PHONY: help setup jars codegen check bytecode format test verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,10 +45,17 @@ format: $(READY)  ## format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: check jars $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=4 workers
+# Each worker would compile all tests. One process does it before, on the core that the checks leave free; what fails in
+# it fails in the tests too.
+bytecode: $(READY)  ## compile the tests once, for all workers
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true
+
+test: jars $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=4 workers
+	@$(MAKE) --no-print-directory --jobs 2 check bytecode
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not exhaustive' --durations 15 --spec-results .cache/spec.json
 
-verify: check jars $(FLIGHTS)  ## check, then every test: the sets whole, more fuzz examples, all releases of Kafka and Spark (hours)
+verify: jars $(FLIGHTS)  ## check, then every test: the sets whole, more fuzz examples, all releases of Kafka and Spark (hours)
+	@$(MAKE) --no-print-directory --jobs 2 check bytecode
 	$(BIN)/python -m pytest -n $(JOBS) --durations 15 --spec-results .cache/spec.json
 	$(MAKE) fuzz N=500
 	$(MAKE) test-brokers
