@@ -107,14 +107,12 @@ class DeliveredRecords:
         self.records = records
         self.ahead = ahead or RecordsAhead()
         self.received = True
-        self._chunks = [chunk for chunk in records.chunks if len(chunk)]
         self.one_by_one = one_by_one
-        self._iteration = iteration(self._chunks if one_by_one else ())
         self._returned: set[TopicPartition] = set()
         self._committed: Offsets = {}
         # Set while an interrupted application closes: its listener's commit() leaves these records out.
         self.half_processed = False
-        self._shared: Iterator[Record[Any, Any]] | None = None
+        self.replace(records)
 
     def following(self) -> DeliveredRecords:
         """Return what iteration hands out after these: the first of the records read ahead."""
@@ -129,7 +127,7 @@ class DeliveredRecords:
         """Hand out these records instead. Those that interceptors have left out count as consumed."""
         self._chunks = [chunk for chunk in records.chunks if len(chunk)]
         self._iteration = iteration(self._chunks if self.one_by_one else ())
-        self._shared = None
+        self._shared: Iterator[Record[Any, Any]] | None = None
 
     def shared(self) -> Iterator[Record[Any, Any]]:
         """Return the one iterator of all who take single records. It has ended when all were handed out."""

@@ -73,31 +73,30 @@ class NativeIteration:
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self._chunks = chunks
         self._runs = [
-            (index, run, cast("RecordIterator[Record[Any, Any]]", run.rows(Record, chunk.partition)))
-            for index, chunk in enumerate(chunks)
-            for run in chunk.runs
+            [
+                (run, cast("RecordIterator[Record[Any, Any]]", run.rows(Record, chunk.partition)))
+                for run in chunk.runs
+            ]
+            for chunk in chunks
         ]
-        self._iterators = [iterator for _, _, iterator in self._runs]
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
-        return chain.from_iterable(self._iterators)
+        return chain.from_iterable([iterator for runs in self._runs for _, iterator in runs])
 
     def place(self) -> tuple[int, LastRecord | None]:
-        last: tuple[int, LastRecord] | None = None
-        for index, run, iterator in self._runs:
-            ended, count = iterator.ended, iterator.handed_out
-            if count:
-                offset = run.offsets[count - 1]
-                last = index, LastRecord(self._chunks[index].partition, offset, run.leader_epoch)
-            if not ended:
-                # Between two runs of a chunk, the last record is that of the run before.
-                return last if last is not None and last[0] == index else (index, None)
-        return len(self._chunks), None
+        for index, runs in enumerate(self._runs):
+            last: LastRecord | None = None  # between two runs of a chunk: that of the run before
+            for run, iterator in runs:
+                ended, count = iterator.ended, iterator.handed_out
+                if count:
+                    last = LastRecord(self._chunks[index].partition, run.offsets[count - 1], run.leader_epoch)
+                if not ended:
+                    return index, last
+        return len(self._runs), None
 
     def end(self, index: int) -> None:
-        for number, _, iterator in self._runs:
-            if number == index:
-                iterator.end()
+        for _, iterator in self._runs[index]:
+            iterator.end()
 
 
 class PythonIteration:
