@@ -15,7 +15,7 @@ pytestmark = pytest.mark.fuzz
 def run(sections: int) -> str:
     """What a run prints; the test is skipped where nothing can be compiled with the sanitizers."""
     try:
-        done = run_sanitized(sections, seed=1)
+        done = run_sanitized(sections, seed=1, capture=True)
     except NoSanitizerError as exc:
         pytest.skip(str(exc))
     return f"{done.returncode}: {done.stdout}{done.stderr}"
