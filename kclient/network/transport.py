@@ -1,15 +1,18 @@
 """Receive frames and send bytes. Knows the 4-byte size before each frame, and nothing else of Kafka.
 
 A size is compared with the limit before memory is allocated. Small frames are copied out of one read-ahead buffer, so
-that one read can receive many of them. A frame that is longer than the bytes read ahead gets its own buffer, and the
-rest is received directly into it. Each frame is a read-only memoryview whose memory is never written again, so records
-may stay views into it.
+that one read can receive many of them. A frame that is longer than the bytes read ahead gets memory of its own, and the
+rest is received directly into it. Each frame is a read-only memoryview. Its memory is not written while a view of it
+exists, so records may stay views.
 
-The peer can announce any size, so the buffer grows with the bytes received: from FIRST_BYTES, by a factor of GROWTH
+The peer can announce any size, so the memory grows with the bytes received: from FIRST_BYTES, by a factor of GROWTH
 whenever it is full, up to the size. Beyond FIRST_BYTES, the frame reserves its size in the budget that all connections
 share (ReceiveBudget); until that is granted, the connection reads nothing.
 
-    announced  100 MiB       buffer  2 MiB → 16 MiB → 100 MiB
+    announced  100 MiB       memory  2 MiB → 16 MiB → 100 MiB
+
+The memory of a frame is used for the next one, where it is large enough: new memory for each response of 6 MB costs
+more (it is zeroed, enters the process page by page, and is copied when it grows) than receiving the bytes.
 """
 
 from __future__ import annotations
@@ -30,6 +33,10 @@ SMALLEST_FRAME = 4  # a response is at least its correlation id
 READ_AHEAD_BYTES = 65_536
 FIRST_BYTES = 2_097_152  # most responses to Fetch are shorter
 GROWTH = 8
+KEPT_BYTES = 16_777_216  # of memory that waits for the next frames, for all connections together
+ROUND_BYTES = (
+    1_048_576  # responses to Fetch differ a little in size, and shall fit into the memory of each other
+)
 
 Bytes = bytes | bytearray | memoryview
 
@@ -55,7 +62,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._refused: InvalidFrameError | None = None
         self._ahead = memoryview(bytearray(READ_AHEAD_BYTES))
         self._ahead_end = 0
-        self._frame: memoryview | None = None  # the long frame that is being received
+        self._memory = bytearray()  # of the long frame that is being received; may be longer
+        self._frame: memoryview | None = None  # that frame, as far as it may be filled now
         self._filled = 0
         self._size = 0  # of the long frame, as announced
         self._budget = ReceiveBudget(sys.maxsize) if budget is None else budget
@@ -77,6 +85,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._filled += nbytes
         if self._filled == self._size:
             frame, self._frame = self._frame, None
+            self._budget.keep(self._memory)
+            self._memory = bytearray()
             self._release()
             self._on_frame(frame.toreadonly())
         elif self._filled == len(self._frame):
@@ -101,15 +111,17 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._keep_from(at)
 
     def _start_frame(self, size: int, at: int) -> int:
-        """Allocate the buffer of an incomplete frame and copy the bytes that have been received."""
+        """Find memory for an incomplete frame and copy the bytes that have been received."""
         self._size = size
-        self._frame = memoryview(bytearray(min(size, FIRST_BYTES)))
+        first = min(size, FIRST_BYTES)
+        self._memory = self._budget.unused_memory(size) or _new_memory(first)
+        self._frame = memoryview(self._memory)[:first]
         self._filled = self._ahead_end - at
         self._frame[: self._filled] = self._ahead[at : self._ahead_end]
         return self._ahead_end
 
     def _grow(self) -> None:
-        """Enlarge the buffer if the budget grants the whole frame, else stop reading until it does."""
+        """Continue in more memory if the budget grants the whole frame, else stop reading until it does."""
         if self._claim is None:
             self._claim = self._budget.claim(self._size, self._granted)
         if self._claim.is_granted:
@@ -124,9 +136,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def _enlarge(self) -> None:
         if self._frame is not None:
-            larger = memoryview(bytearray(min(self._size, GROWTH * len(self._frame))))
-            larger[: self._filled] = self._frame
-            self._frame = larger
+            size = min(self._size, GROWTH * len(self._frame))
+            if size > len(self._memory):
+                self._memory = _new_memory(-(-size // ROUND_BYTES) * ROUND_BYTES)
+                self._memory[: self._filled] = self._frame
+            self._frame = memoryview(self._memory)[:size]
 
     def _release(self) -> None:
         if self._claim is not None:
@@ -178,6 +192,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._frame = None
+        self._memory = bytearray()
         self._release()
         self._on_lost(self._refused or exc)
 
@@ -201,12 +216,29 @@ class ReceiveBudget:
 
     At most `limit` bytes are granted, and always at least one response. A connection reserves the whole response at
     once, so two half-received responses never wait for each other.
+
+    It keeps the memory of up to KEPT_BYTES of them, in use or not, for the next ones.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
         self._waiting: deque[Reservation] = deque()
+        self._kept: list[bytearray] = []
+
+    def unused_memory(self, size: int) -> bytearray | None:
+        """Return kept memory of at least `size` bytes that nothing refers to any more; its content is old."""
+        fitting = (memory for memory in self._kept if len(memory) >= size)
+        return next((memory for memory in fitting if not _is_viewed(memory)), None)
+
+    def keep(self, memory: bytearray) -> None:
+        """Keep the memory of a response that was received, instead of smaller memory if there is no room."""
+        if len(memory) > KEPT_BYTES or any(kept is memory for kept in self._kept):
+            return
+        self._kept.append(memory)
+        self._kept.sort(key=len)
+        while sum(map(len, self._kept)) > KEPT_BYTES:
+            del self._kept[0]
 
     def claim(self, size: int, on_granted: Callable[[], None]) -> Reservation:
         """Reserve `size` bytes. If they are not granted now, `on_granted` is called later. Always call `release`."""
@@ -234,3 +266,20 @@ class ReceiveBudget:
     def _grant(self, claim: Reservation) -> None:
         claim.is_granted = True
         self.used += claim.size
+
+
+def _new_memory(size: int) -> bytearray:
+    """Return so much memory with room for one byte more, so that `_is_viewed` moves nothing."""
+    memory = bytearray(size + 1)
+    memory.pop()
+    return memory
+
+
+def _is_viewed(memory: bytearray) -> bool:
+    """Return whether there is a memoryview of it: then Python refuses to change the size of a bytearray."""
+    try:
+        memory.append(0)
+    except BufferError:
+        return True
+    memory.pop()
+    return False

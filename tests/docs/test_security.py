@@ -40,6 +40,7 @@ def test_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             "2 MiB for each connection, then eight times",
             (transport.FIRST_BYTES, transport.GROWTH) == (2 * MIB, 8),
         ),
+        ("16 MiB are kept for the next ones", transport.KEPT_BYTES == 16 * MIB),
         ("250,000; Metadata about named topics", struct_limit.MOST_STRUCTS == 250_000),
         (
             "100,000 and 1,000 for each",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import Iterable
 
 import pytest
@@ -197,3 +198,63 @@ def test_a_closed_connection_returns_its_share_of_the_budget() -> None:
     assert not second.wire.paused
     second.protocol.connection_lost(None)
     assert budget.used == 0
+
+
+LONG = 3 * FIRST_BYTES
+
+
+def memory_of(receiver: Receiver) -> object:
+    """The object that the bytes of an incomplete frame are received into."""
+    return receiver.protocol.get_buffer(-1).obj
+
+
+def begin(receiver: Receiver, body: bytes) -> None:
+    receiver.feed(frame(body)[: FIRST_BYTES + 10])
+
+
+def test_the_memory_of_a_frame_is_used_for_the_next_one_of_any_connection() -> None:
+    budget = ReceiveBudget(100 * FIRST_BYTES)
+    first, second = (Receiver(limit=LONG, budget=budget) for _ in range(2))
+    begin(first, b"a" * LONG)
+    used = memory_of(first)
+    first.feed(b"a" * (LONG - FIRST_BYTES - 6))
+    assert first.received() == [b"a" * LONG]
+    first.frames.clear()
+    begin(second, b"b" * (LONG - 1))
+    assert memory_of(second) is used
+    second.feed(b"b" * (LONG - FIRST_BYTES - 7))
+    assert second.received() == [b"b" * (LONG - 1)]
+
+
+def test_the_memory_of_a_frame_is_not_written_while_a_part_of_it_is_in_use() -> None:
+    receiver = Receiver(limit=LONG)
+    receiver.feed(frame(b"a" * LONG))
+    part = receiver.frames.pop()[LONG - 5 :]
+    receiver.feed(frame(b"b" * LONG))
+    assert bytes(part) == b"aaaaa"
+    assert receiver.received() == [b"b" * LONG]
+
+
+def test_a_frame_in_used_memory_grows_with_what_has_come_and_waits_for_the_budget() -> None:
+    budget = ReceiveBudget(LONG)
+    first, second = (Receiver(limit=LONG, budget=budget) for _ in range(2))
+    first.feed(frame(b"a" * LONG))
+    first.frames.clear()
+    begin(second, b"c" * LONG)
+    first.feed(LONG.to_bytes(4, "big") + b"b")
+    assert len(first.protocol.get_buffer(-1)) == FIRST_BYTES - 1
+    first.feed(b"b" * (FIRST_BYTES - 1))
+    assert first.wire.paused
+
+
+def test_the_memory_kept_for_next_frames_is_bounded() -> None:
+    budget = ReceiveBudget(2**40)
+    receiver = Receiver(limit=2 * transport.KEPT_BYTES, budget=budget)
+    tracemalloc.start()
+    try:
+        for size in (LONG, 2 * LONG, transport.KEPT_BYTES + 1, 2 * LONG):
+            receiver.feed(frame(bytes(size)))  # none is dropped yet
+        receiver.frames.clear()
+        assert tracemalloc.get_traced_memory()[0] < transport.KEPT_BYTES + 1_000_000
+    finally:
+        tracemalloc.stop()
