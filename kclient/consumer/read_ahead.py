@@ -1,9 +1,10 @@
 """Records of the next polls of `for record in consumer`, delivered together with those of one poll.
 
 The steps of a poll, and the change of threads of a sync consumer, cost more than decoding 500 records. So one poll for
-iteration decodes the records of several on the loop (`read`), for READ_AHEAD_SECONDS at most, without an await. The
-next ones are handed out (`hand_out`) without the steps before the records (`poll.py`, 1 to 8) as long as nothing is due
-for them; those of a sync consumer on the user's thread:
+iteration decodes the records of several on the loop (`read`), for READ_AHEAD_SECONDS at most, without an await: AT_ONCE
+together, because decoding has a fixed cost too, which are divided into polls then. The next ones are handed out
+(`hand_out`) without the steps before the records (`poll.py`, 1 to 8) as long as nothing is due for them, those of a
+sync consumer on the user's thread:
 
     no change          every background task that has work or an error for a poll notifies `changed`; buffered data do
                        so too, and are not counted here
@@ -21,7 +22,7 @@ each poll without being fetched again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from kclient.change_signal import ChangeSignal
@@ -30,11 +31,13 @@ from kclient.consumer.assigned import AssignedPartitions
 from kclient.fetch.buffer import FetchBuffer
 from kclient.fetch.delivery import RecordDelivery
 from kclient.metrics.calls import CallMetrics
+from kclient.records.reader import Chunk
 from kclient.records.records import Records
 from kclient.runtime import Runtime
 
 READ_AHEAD_SECONDS: Final = 0.004  # of decoding, while other tasks of the loop wait
 READ_AHEAD_RECORDS: Final = 10_000
+AT_ONCE: Final = 2_000
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024  # beyond buffer_memory_bytes: the buffer has handed these out
 READ_AHEAD_VALID: Final = 0.1
 
@@ -70,20 +73,23 @@ class ReadAhead:
         """Deliver the records of the next polls after those just delivered. Stop before whatever may raise."""
         ahead = self._assigned.delivered.ahead
         until = self._runtime.now() + READ_AHEAD_SECONDS
-        most = READ_AHEAD_RECORDS - len(self._assigned.delivered.records) - max_records
+        most = READ_AHEAD_RECORDS - len(self._assigned.delivered.records)
         try:
-            while ahead.count <= most and ahead.size_bytes < self._bytes and self._runtime.now() < until:
-                records = self._decode(max_records, until)
+            while (left := most - ahead.count) >= max_records and ahead.size_bytes < self._bytes:
+                records = self._decode(min(left, max(AT_ONCE, max_records)), until)
                 if records is None:
                     break
-                ahead.add(records)
+                for poll in divided(records, max_records):
+                    ahead.add(poll)
         except BaseException:
             self._assigned.return_all()
             raise
         self._begin_validity()
 
     def _decode(self, max_records: int, until: float) -> Records[Any, Any] | None:
-        """Return the records of one poll, or those that are decoded at the time `until`."""
+        """Return so many records, or those that are decoded at the time `until`; None if there are none."""
+        if self._runtime.now() >= until:
+            return None
         task = self._delivery.begin(max_records, ahead=True, max_unpacked_bytes=self._bytes)
         if task is None:
             return None
@@ -139,3 +145,21 @@ class ReadAhead:
     def _changes(self) -> int:
         """Return how much has changed for a poll, buffered data not counted."""
         return self._changed.count - self._buffer.changed.count
+
+
+def divided(records: Records[Any, Any], max_records: int) -> Iterator[Records[Any, Any]]:
+    """Divide records into those of polls of at most `max_records`, between two batches where that is possible.
+
+    For example batches of 300, 150 and 900 records, and polls of 500: 450, 500, 400.
+    """
+    chunks: list[Chunk] = []
+    count = 0
+    for chunk in records.chunks:
+        for part in chunk.divided(max_records):
+            if count + len(part) > max_records:
+                yield Records(chunks)
+                chunks, count = [], 0
+            chunks.append(part)
+            count += len(part)
+    if count:
+        yield Records(chunks)

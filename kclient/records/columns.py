@@ -119,14 +119,22 @@ class Columns:
 
     def split(self, count: int) -> Columns:
         """Keep the first `count` records and return the rest, which has not been deserialized."""
-        rest = type(self)(self.data, self.timestamp_type, self.leader_epoch)
-        rest.size_bytes = self._share(len(self) - count)
+        rest = self._part(count, len(self))
         self.size_bytes -= rest.size_bytes
-        for name in NUMBER_COLUMNS:
-            column = getattr(self, name)
-            setattr(rest, name, column[count:])
+        for column in self.number_columns():
             del column[count:]
         return rest
+
+    def parts(self, count: int) -> Iterator[Columns]:
+        """Return copies of `count` records each, the last of fewer, of records that have not been deserialized."""
+        return (self._part(start, start + count) for start in range(0, len(self), count))
+
+    def _part(self, start: int, stop: int) -> Columns:
+        part = type(self)(self.data, self.timestamp_type, self.leader_epoch)
+        for name in NUMBER_COLUMNS:
+            setattr(part, name, getattr(self, name)[start:stop])
+        part.size_bytes = self._share(len(part))
+        return part
 
     def use_lists(self) -> None:
         """Make lists of all number columns, which hold numbers of any size."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -69,6 +69,21 @@ class Chunk:
     def size_bytes(self) -> int:
         """What the records take, uncompressed, as they lie in their batches."""
         return sum(run.size_bytes for run in self.runs)
+
+    def divided(self, most: int) -> Iterator[Chunk]:
+        """Divide the chunk into chunks of at most `most` records. Each has the position after it."""
+        runs: list[Columns] = []
+        count = 0
+        for run in self.runs:
+            parts = (run,) if len(run) <= most else run.parts(most)
+            for part in parts:
+                if count + len(part) > most:
+                    last = runs[-1]
+                    yield Chunk(self.partition, last.offsets[-1] + 1, last.leader_epoch, runs)
+                    runs, count = [], 0
+                runs.append(part)
+                count += len(part)
+        yield Chunk(self.partition, self.next_offset, self.leader_epoch, runs)
 
     def cut_at(self, end_offset: int) -> None:
         """Drop the records at and above `end_offset`, for readers of a range. The position stays as it is."""

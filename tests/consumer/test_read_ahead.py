@@ -15,14 +15,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.bridge import LoopThread
 from kclient.consumer import read_ahead
 from kclient.consumer.delivered import DeliveredRecords
 from kclient.consumer.poll import Poll
+from kclient.consumer.read_ahead import divided
 from kclient.errors import ConcurrentUseError, UsageError, UsedAfterForkError, WakeupError
 from kclient.records import decoder
+from kclient.records.columns import Columns
+from kclient.records.reader import Chunk
+from kclient.records.records import Records
+from kclient.types import TimestampType
 from tests import waiting
 from tests.consumer.mini_broker import FAST, MiniBroker, in_a_thread
 
@@ -475,3 +482,52 @@ def test_records_read_ahead_are_not_for_another_loop_or_process(
         assert await take_async(c, 1) == [10]
 
     read_ahead_async(full, scenario)
+
+
+# --- the records of one decode, divided into polls
+
+
+def decoded(partition: TopicPartition, *batches: int) -> Chunk:
+    """A chunk with so many records in each of its batches."""
+    runs, offset = [], 0
+    for count in batches:
+        run = Columns(b"", TimestampType.CREATE_TIME, 7, size_bytes=10 * count)
+        for column in run.number_columns():
+            column.extend([-1] * count)  # no key, value, header
+        run.offsets = list(range(offset, offset + count))
+        runs.append(run)
+        offset += count
+    return Chunk(partition, offset + 5, 7, runs)
+
+
+def sizes(polls: list[Records[Any, Any]]) -> list[list[int]]:
+    """The number of records of each run of each poll."""
+    return [[len(run) for chunk in poll.chunks for run in chunk.runs] for poll in polls]
+
+
+def test_decoded_records_are_divided_between_batches_where_that_is_possible() -> None:
+    polls = list(divided(Records([decoded(A0, 300, 150, 900)]), 500))
+    assert sizes(polls) == [[300, 150], [500], [400]]
+
+
+def test_small_partitions_share_a_poll() -> None:
+    polls = list(divided(Records([decoded(A0, 200), decoded(A1, 200), decoded(A0, 200)]), 500))
+    assert [poll.partitions() for poll in polls] == [(A0, A1), (A0,)]
+
+
+@given(st.lists(st.lists(st.integers(1, 40), min_size=1), min_size=1), st.integers(1, 30))
+def test_divided_records_are_the_same_in_the_same_order(batches: list[list[int]], most: int) -> None:
+    chunks = [decoded(TopicPartition("a", number), *each) for number, each in enumerate(batches)]
+    records = Records[Any, Any](chunks)
+    whole, ends, size = list(records), records.next_offsets(), sum(chunk.size_bytes for chunk in chunks)
+    polls = list(divided(records, most))
+    assert [record for poll in polls for record in poll] == whole
+    assert all(0 < len(poll) <= most for poll in polls)
+    assert {tp: end for poll in polls for tp, end in poll.next_offsets().items()} == ends
+    parts = [chunk for poll in polls for chunk in poll.chunks]
+    assert all(
+        part.next_offset == part.runs[-1].offsets[-1] + 1
+        for part in parts
+        if part.next_offset != ends[part.partition].offset
+    )
+    assert abs(sum(part.size_bytes for part in parts) - size) <= len(parts)
