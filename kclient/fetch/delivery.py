@@ -42,6 +42,7 @@ from kclient.metrics.fetching import FetchMetrics
 from kclient.metrics.registry import Registry
 from kclient.network.errors import broker_error
 from kclient.protocol.errors import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE, TOPIC_AUTHORIZATION_FAILED
+from kclient.records.decoder import is_native
 from kclient.records.reader import Chunk
 from kclient.records.records import Records
 from kclient.types import TopicPartition
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 logger = get_logger("kclient.fetch")
 
 FIRST_PIECE: Final = 512  # records: a usual poll
+NATIVE_PIECE: Final = 16_384  # records that the native decoder reads in 0.2 ms; each piece becomes columns of its own
 PIECE_BYTES: Final = 1024 * 1024  # of decompressed batches, which take a few milliseconds
 GROWTH: Final = 8
 
@@ -93,7 +95,7 @@ class DecodeTask:
         self._config = config
         self.runs_user_code = config.key_deserializer is not None or config.value_deserializer is not None
         self._unpacked_bytes_left = max_unpacked_bytes
-        self._piece = 1 if self.runs_user_code else FIRST_PIECE
+        self._piece = 1 if self.runs_user_code else NATIVE_PIECE if is_native() else FIRST_PIECE
 
     def decode(self, budget_seconds: float | None = None) -> bool:
         """Decode up to `max_records` records. Return True when done. Any thread may call this, one at a time.
