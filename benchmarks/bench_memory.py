@@ -6,6 +6,7 @@ backlog      500 partitions full of records that do not shrink, and a handler th
 in one go    the same, read as fast as it goes
 zeros        batches of 16 MB that travel as a few kB
 one giant    a record of twice the budget: it passes, with a warning
+columns      3 million records of 100 B as Arrow batches that are all kept
 
 Growth is the peak of resident memory over what the process had when it knew the cluster and had read nothing.
 """
@@ -24,6 +25,7 @@ from typing import Any
 
 import attrs
 import confluent_kafka
+import pyarrow as pa
 
 from benchmarks.report import Figure, Goal, progress, show
 from localkafka import KafkaCluster
@@ -37,7 +39,9 @@ BACKLOG_RECORDS = 200_000
 RECORD_BYTES = 1_000
 ZERO_RECORDS = 20_000
 ZERO_BYTES = 10_000
+COLUMNS_RECORDS = 3_000_000
 MOST_BUDGETS = 1.5
+MOST_COLUMNS = 1.3
 GROWTH = Goal(most=MOST_BUDGETS)
 
 
@@ -51,6 +55,7 @@ class Case:
     seconds: float = 60.0
     handler_seconds: float = 0.0
     max_records: int = 500
+    columns: bool = False
 
 
 CASES = {
@@ -58,6 +63,7 @@ CASES = {
     "in one go": Case("backlog", records=BACKLOG_RECORDS),
     "zeros": Case("zeros", records=ZERO_RECORDS),
     "one giant": Case("giant", GIANT_BUDGET_BYTES, records=1),
+    "columns": Case("columns", records=COLUMNS_RECORDS, columns=True),
 }
 
 
@@ -72,17 +78,28 @@ def read(servers: str, case: Case) -> dict[str, Any]:
     logging.getLogger("kclient").addHandler(warnings)
     settings = {"buffer_memory_bytes": case.budget_bytes, "auto_offset_reset": "earliest"}
     count = 0
+    kept: list[pa.RecordBatch] = []
     with Consumer(bootstrap_servers=servers, **settings) as consumer:
         partitions = consumer.partitions_for(case.topic)
         before, deadline = resident("VmRSS"), time.monotonic() + case.seconds
         consumer.assign([TopicPartition(case.topic, one.partition) for one in partitions])
+        batches = consumer.arrow_batches()
         while time.monotonic() < deadline and (case.records == 0 or count < case.records):
-            records = consumer.poll(1.0, max_records=case.max_records)
-            count += sum(record.value is not None for record in records)
+            if case.columns:
+                kept.append(next(batches).batch)
+                count += kept[-1].num_rows
+            else:
+                records = consumer.poll(1.0, max_records=case.max_records)
+                count += sum(record.value is not None for record in records)
             time.sleep(case.handler_seconds)
     if count < case.records:
         raise SystemExit(f"{count} records of {case.records} came in {case.seconds:g} s")
-    return {"grown_bytes": resident("VmHWM") - before, "records": count, "warnings": warnings.texts}
+    return {
+        "grown_bytes": resident("VmHWM") - before,
+        "records": count,
+        "arrow_bytes": sum(batch.nbytes for batch in kept),
+        "warnings": warnings.texts,
+    }
 
 
 class Warnings(logging.Handler):
@@ -118,13 +135,15 @@ def fill(cluster: KafkaCluster) -> None:
     write(servers, "backlog", BACKLOG_RECORDS, values, BACKLOG_PARTITIONS, {"linger.ms": 300})
     packed = {"compression.codec": "zstd", "batch.size": 16_000_000, "linger.ms": 2_000}
     write(servers, "zeros", ZERO_RECORDS, [bytes(ZERO_BYTES)], 4, packed)
+    cluster.create_topic("columns", partitions=6)
+    write(servers, "columns", COLUMNS_RECORDS, [value[:100] for value in values], 6, {"linger.ms": 200})
     write(servers, "giant", 1, [bytes(GIANT_BYTES)], 1, {"message.max.bytes": 2 * GIANT_BYTES})
 
 
 def write(
     servers: str, topic: str, count: int, values: list[bytes], partitions: int, settings: dict[str, Any]
 ) -> None:
-    roomy = {"queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 2_000_000}
+    roomy = {"queue.buffering.max.messages": 5_000_000, "queue.buffering.max.kbytes": 2_000_000}
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, **roomy, **settings})
     for number in range(count):
         producer.produce(topic, values[number % len(values)], partition=number % partitions)
@@ -148,6 +167,13 @@ def one_reader(servers: str, name: str) -> dict[str, Any]:
 def figure(name: str, found: dict[str, Any]) -> Figure:
     budget, grown = CASES[name].budget_bytes, found["grown_bytes"]
     note = f"{grown / MEBIBYTE:.0f} MiB of {budget / MEBIBYTE:.0f} MiB"
+    if CASES[name].columns:
+        arrow = found["arrow_bytes"]
+        beyond = (grown - budget) / arrow
+        note = f"{grown / MEBIBYTE:.0f} MiB for {arrow / MEBIBYTE:.0f} MiB of columns, {budget / MEBIBYTE:.0f} MiB"
+        return Figure(
+            "memory, columns: growth beyond the budget : data", beyond, "x", Goal(most=MOST_COLUMNS), note
+        )
     if name != "one giant":
         return Figure(f"memory, {name}: growth : budget", grown / budget, "x", GROWTH, note)
     warned = sum("buffer_memory_bytes" in text for text in found["warnings"])

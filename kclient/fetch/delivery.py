@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 logger = get_logger("kclient.fetch")
 
 FIRST_PIECE: Final = 512  # records: a usual poll
-NATIVE_PIECE: Final = 16_384  # records that the native decoder reads in 0.2 ms; each piece becomes columns of its own
+NATIVE_PIECE: Final = (
+    16_384  # records that the native decoder reads in 0.2 ms; each piece becomes columns of its own
+)
 PIECE_BYTES: Final = 1024 * 1024  # of decompressed batches, which take a few milliseconds
 GROWTH: Final = 8
 

@@ -138,9 +138,12 @@ class FrameProtocol(asyncio.BufferedProtocol):
         if self._frame is not None:
             size = min(self._size, GROWTH * len(self._frame))
             if size > len(self._memory):
+                self._budget.drop_unused()
                 self._memory = _new_memory(-(-size // ROUND_BYTES) * ROUND_BYTES)
-                self._memory[: self._filled] = self._frame
-            self._frame = memoryview(self._memory)[:size]
+            larger = memoryview(self._memory)[:size]
+            if larger.obj is not self._frame.obj:
+                larger[: self._filled] = self._frame
+            self._frame = larger
 
     def _release(self) -> None:
         if self._claim is not None:
@@ -239,6 +242,10 @@ class ReceiveBudget:
         self._kept.sort(key=len)
         while sum(map(len, self._kept)) > KEPT_BYTES:
             del self._kept[0]
+
+    def drop_unused(self) -> None:
+        """Give back kept memory that nothing refers to: a response needs more, and so may the next ones."""
+        self._kept = [memory for memory in self._kept if _is_viewed(memory)]
 
     def claim(self, size: int, on_granted: Callable[[], None]) -> Reservation:
         """Reserve `size` bytes. If they are not granted now, `on_granted` is called later. Always call `release`."""

@@ -258,3 +258,16 @@ def test_the_memory_kept_for_next_frames_is_bounded() -> None:
         assert tracemalloc.get_traced_memory()[0] < transport.KEPT_BYTES + 1_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_memory_that_is_too_small_is_given_back_before_more_is_allocated() -> None:
+    receiver = Receiver(limit=2 * LONG)
+    tracemalloc.start()
+    try:
+        receiver.feed(frame(bytes(LONG)))
+        receiver.frames.clear()
+        begin(receiver, bytes(2 * LONG))
+        receiver.feed(bytes(FIRST_BYTES))
+        assert tracemalloc.get_traced_memory()[0] < 2 * LONG + 2_000_000
+    finally:
+        tracemalloc.stop()
