@@ -54,9 +54,8 @@ if TYPE_CHECKING:
 logger = get_logger("kclient.fetch")
 
 FIRST_PIECE: Final = 512  # records: a usual poll
-NATIVE_PIECE: Final = (
-    16_384  # records that the native decoder reads in 0.2 ms; each piece becomes columns of its own
-)
+# The native decoder reads so many records in 0.2 ms. Each piece becomes columns of its own, which cost more than that.
+NATIVE_PIECE: Final = 16_384
 PIECE_BYTES: Final = 1024 * 1024  # of decompressed batches, which take a few milliseconds
 GROWTH: Final = 8
 
