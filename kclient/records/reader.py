@@ -217,7 +217,8 @@ class PartitionReader:
                     dropped_below=self.next_offset,
                 )
                 self._unpacked += _unpacked_bytes(self._section)
-                self._leave_if_finished()
+                if not batch.count:  # compaction has removed all records
+                    self._leave_if_finished()
         except BATCH_ERRORS as exc:
             self._stop(exc, batch)
 

@@ -95,16 +95,15 @@ class RecordSection:
 def columns_for(section: Section, last: Columns | None = None) -> Columns:
     """Return the columns for records of the section: `last` if they can follow the records in it, else new ones."""
     batch, data = section.batch, section.data
-    timestamp_type, leader_epoch = batch.timestamp_type, batch.leader_epoch
     if (
         last is not None
-        and last.data is data
+        and last.data is data  # never that of another compressed batch
         and type(last) is section.columns_type
-        and last.timestamp_type is timestamp_type
-        and last.leader_epoch == leader_epoch
+        and last.timestamp_type is batch.timestamp_type
+        and last.leader_epoch == batch.leader_epoch
     ):
         return last
-    return section.columns_type(data, timestamp_type, leader_epoch)
+    return section.columns_type(data, batch.timestamp_type, batch.leader_epoch)
 
 
 def open_batch(
