@@ -40,6 +40,7 @@ from kclient.types import (
 if TYPE_CHECKING:
     from kclient.config.settings import ConsumerSettings
     from kclient.consumer.commits import CommitCallback
+    from kclient.consumer.delivered import DeliveredRecords
     from kclient.consumer.explain import Explanation
     from kclient.metrics import MetricValues
     from kclient.records.arrow_batch import ArrowBatch
@@ -163,18 +164,26 @@ class Consumer:
 
     def __iter__(self) -> Iterator[Record[Any, Any]]:
         """Iterate over records until the consumer is closed; see `AsyncConsumer.__aiter__`."""
-        self._run(self._inner.assignment)
-        return self._records()
+        from kclient.records.decoder import is_native
 
-    def _records(self) -> Iterator[Record[Any, Any]]:
-        while not self._inner.closed:
-            delivered = self._inner.delivered
-            self._processing.taken()
-            yield from delivered
-            if delivered is not self._inner.delivered or self._inner.closed:
-                continue
-            if not self._hand_out_ahead():
-                self._run(self._inner.refill)
+        self._run(self._inner.assignment)
+        deliveries = Deliveries(self)
+        if not is_native():
+            return deliveries.records()
+        from kclient.records._native import joined_records
+
+        return joined_records(deliveries.following)
+
+    def _next_delivery(self, last: DeliveredRecords | None) -> DeliveredRecords | None:
+        """Return what a loop takes from after it has taken all of `last`. Poll for it if needed. None: closed."""
+        inner = self._inner
+        taken = last is not None and last is inner.delivered
+        if taken and not inner.closed and not self._hand_out_ahead():
+            self._run(inner.refill)
+        if inner.closed:
+            return None
+        self._processing.taken()
+        return inner.delivered
 
     def arrow_batches(
         self,
@@ -468,6 +477,24 @@ class Consumer:
         if self._inner.closed and self._thread is not None:
             self._thread.leave(self._inner)
             self._thread = None
+
+
+class Deliveries:
+    """What one loop over a consumer takes from: the delivered records, then those after them, until it is closed."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._last: DeliveredRecords | None = None
+
+    def following(self) -> Iterator[Record[Any, Any]] | None:
+        """Return an iterator over the next delivered records, None when the consumer is closed. May poll."""
+        self._last = self._consumer._next_delivery(self._last)
+        return None if self._last is None else iter(self._last)
+
+    def records(self) -> Iterator[Record[Any, Any]]:
+        """Iterate over all records, as the extension's joined_records does."""
+        while (delivered := self.following()) is not None:
+            yield from delivered
 
 
 class ThreadProcessing:

@@ -92,6 +92,10 @@ PyObject *make_records(PyObject *module, PyObject *args);
 int prepare_async_records(PyObject *module);
 PyObject *make_async_records(PyObject *module, PyObject *args);
 
+/* joined_records.c */
+int prepare_joined_records(PyObject *module);
+PyObject *make_joined_records(PyObject *module, PyObject *next_iterator);
+
 /* arrow.c */
 PyObject *arrow_stream(PyObject *module, PyObject *names);
 PyObject *arrow_schema(PyObject *module, PyObject *stream);
