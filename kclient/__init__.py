@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kclient.records.decoder import DecoderChoice, decoder
     from kclient.records.records import Record, Records
     from kclient.records.undecodable import Undecoded
-    from kclient.security import Secret, env, file
+    from kclient.security import OAuthToken, Secret, env, file
     from kclient.sync import Consumer
     from kclient.types import (
         Broker,
@@ -52,6 +52,7 @@ _WHERE = {
     "GroupMetadata": "kclient.types",
     "IsolationLevel": "kclient.types",
     "KclientError": "kclient.errors",
+    "OAuthToken": "kclient.security",
     "OffsetAndMetadata": "kclient.types",
     "OffsetAndTimestamp": "kclient.types",
     "PartitionInfo": "kclient.types",
@@ -81,6 +82,7 @@ __all__ = [
     "GroupMetadata",
     "IsolationLevel",
     "KclientError",
+    "OAuthToken",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "PartitionInfo",

@@ -43,12 +43,14 @@ class ConsumerSettings(TypedDict, total=False):
 WRITTEN_AS: Final = {
     "str": "Text",
     "int": "Number",
+    "float": "Number | float",
     "bool": "Boolean",
     "tuple[str, ...]": "Texts",
     "Secret": "Text",
     "tuple[Any, ...]": "Any",  # classes, objects or their names
     "Deserializer": "Any",
     "DeadLetterSink": "Any",
+    "TokenProvider": "Any",
     "ssl.SSLContext": "ssl.SSLContext | Callable[[], Any]",
     "str | timedelta": "Text | timedelta",
 }

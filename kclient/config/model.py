@@ -25,6 +25,7 @@ from kclient.config.values import (
     filled_text,
     instance_id,
     integer,
+    number,
     offset_reset,
     one_of,
     servers,
@@ -36,6 +37,7 @@ from kclient.types import DeadLetter, IsolationLevel
 
 Deserializer = Callable[[str, Any, bytes], Any]
 DeadLetterSink = Callable[[DeadLetter], None]
+TokenProvider = Callable[[], Any]
 
 
 def key(default: Any, rule: Rule) -> Any:
@@ -94,6 +96,12 @@ class Config:
     ssl_key_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
     sasl_mechanism: str = key("GSSAPI", secure.mechanism)
     sasl_jaas_config: Secret | None = attrs.field(default=None, metadata={"rule": secure.jaas})
+    sasl_login_refresh_window_factor: float = key(0.8, number(0.5, 1.0))
+    sasl_login_refresh_window_jitter: float = key(0.05, number(0.0, 0.25))
+    sasl_login_refresh_min_period_seconds: int = key(60, integer(0, 900))
+    sasl_login_refresh_buffer_seconds: int = key(300, integer(0, 3_600))
+    sasl_login_retry_backoff_ms: int = key(100, integer(0, INT64_MAX))
+    sasl_login_retry_backoff_max_ms: int = key(10_000, integer(0, INT64_MAX))
 
     # --- the group
     group_id: str | None = key(None, filled_text)
@@ -141,6 +149,9 @@ class Config:
     on_offset_out_of_range: str | None = key(None, one_of(*resets.WORDS))
     sasl_username: str | None = key(None, secure.username)
     sasl_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
+    sasl_oauth_token_provider: TokenProvider | None = attrs.field(
+        default=None, metadata={"rule": secure.token_provider}
+    )
     scram_max_iterations: int = key(MAX_ITERATIONS, integer(MIN_ITERATIONS))
     allow_plaintext_credentials: bool = key(False, boolean)
     tls_insecure_skip_verify: bool = key(False, boolean)
@@ -186,7 +197,9 @@ SECRETS: Final = frozenset({secure.secret, secure.jaas})
 SECRET_KEYS: Final = frozenset(field.name for field in keys() if field.metadata["rule"] in SECRETS)
 """The keys whose values are never shown."""
 
-CALLABLES: Final = frozenset({deserializer, assignors, dead_letters, plugins.interceptors, plugins.reporters})
+CALLABLES: Final = frozenset(
+    {deserializer, assignors, dead_letters, plugins.interceptors, plugins.reporters, secure.token_provider}
+)
 """The rules of keys whose values may be functions; a function given for any other key provides its value."""
 
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 CONTEXT = "give a ready ssl.SSLContext as ssl_context instead"
-CALLBACKS = "it names a Java class; give sasl_username and sasl_password, where a function may provide either"
+CALLBACKS = (
+    "it names a Java class; give sasl_username and sasl_password, where a function may provide either, or "
+    "sasl_oauth_token_provider"
+)
 KERBEROS = "kclient does not speak GSSAPI (Kerberos) yet; use PLAIN or SCRAM and leave it out"
-OAUTH = "kclient does not speak OAUTHBEARER yet; use PLAIN or SCRAM and leave it out"
+OAUTH = "kclient does not request tokens yet; give a function that does as sasl_oauth_token_provider, and leave it out"
 JVM = "it is about the Java virtual machine; leave it out"
 SHARE = "it is for share consumers, and kclient has none; leave it out"
 LEVEL = "kclient measures everything that INFO does, always; leave it out"
@@ -63,14 +66,8 @@ REFUSED: dict[str, RefusedKey] = {
     "sasl_kerberos_ticket_renew_window_factor": RefusedKey(KERBEROS, ("0.8", "0.80")),
     "sasl_kerberos_ticket_renew_jitter": RefusedKey(KERBEROS, ("0.05",)),
     "sasl_kerberos_min_time_before_relogin": RefusedKey(KERBEROS, ("60000",)),
-    "sasl_login_refresh_window_factor": RefusedKey(OAUTH, ("0.8", "0.80")),
-    "sasl_login_refresh_window_jitter": RefusedKey(OAUTH, ("0.05",)),
-    "sasl_login_refresh_min_period_seconds": RefusedKey(OAUTH, ("60",)),
-    "sasl_login_refresh_buffer_seconds": RefusedKey(OAUTH, ("300",)),
     "sasl_login_connect_timeout_ms": RefusedKey(OAUTH),
     "sasl_login_read_timeout_ms": RefusedKey(OAUTH),
-    "sasl_login_retry_backoff_ms": RefusedKey(OAUTH, ("100",)),
-    "sasl_login_retry_backoff_max_ms": RefusedKey(OAUTH, ("10000",)),
     "sasl_oauthbearer_token_endpoint_url": RefusedKey(OAUTH),
     "sasl_oauthbearer_scope_claim_name": RefusedKey(OAUTH, ("scope",)),
     "sasl_oauthbearer_sub_claim_name": RefusedKey(OAUTH, ("sub",)),

@@ -17,13 +17,13 @@ from kclient.security.secret import Secret
 PREFIXES: Final = ("", "kafkashaded.")
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-NOT_SPOKEN: Final = {
-    "GSSAPI": "GSSAPI (Kerberos)",
-    "OAUTHBEARER": "OAUTHBEARER",
-}
+NOT_SPOKEN: Final = {"GSSAPI": "GSSAPI (Kerberos)"}
 BESIDE_A_CONTEXT: Final = ("ssl_context", "ssl_endpoint_identification_algorithm")
 TLS_OWN: Final = ("tls_insecure_skip_verify",)
 SASL_OWN: Final = ("scram_max_iterations", "allow_plaintext_credentials")
+OAUTH_KEYS: Final = ("sasl_oauth_token_provider", "sasl_login_")
+PASSWORD_KEYS: Final = ("sasl_username", "sasl_password", "sasl_jaas_config")
+IN_CLEAR: Final = {"PLAIN": "the password", "OAUTHBEARER": "the token"}
 
 
 def disagreements(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[str]:
@@ -34,7 +34,9 @@ def disagreements(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Ite
     sasl = [name for name in changed if name.startswith("sasl_") or name in SASL_OWN]
     yield from _tls(values, tls) if "SSL" in protocol else _without_effect(tls, protocol, "SSL or SASL_SSL")
     yield from (
-        _sasl(values) if "SASL" in protocol else _without_effect(sasl, protocol, "SASL_SSL or SASL_PLAINTEXT")
+        _sasl(values, sasl)
+        if "SASL" in protocol
+        else _without_effect(sasl, protocol, "SASL_SSL or SASL_PLAINTEXT")
     )
 
 
@@ -97,7 +99,7 @@ def _ready_context(values: Mapping[str, Any], context: ssl.SSLContext, changed: 
 # --- SASL ------------------------------------------------------------------------------------------------------------
 
 
-def _sasl(values: Mapping[str, Any]) -> Iterator[str]:
+def _sasl(values: Mapping[str, Any], changed: list[str]) -> Iterator[str]:
     mechanism, protocol = values["sasl_mechanism"], values["security_protocol"]
     if mechanism not in SPOKEN:
         by_default = ", Kafka's default," if mechanism == "GSSAPI" else ""
@@ -106,11 +108,16 @@ def _sasl(values: Mapping[str, Any]) -> Iterator[str]:
             f"write {', '.join(SPOKEN[:-1])} or {SPOKEN[-1]}"
         )
         return
-    if mechanism == "PLAIN" and protocol == "SASL_PLAINTEXT" and not values["allow_plaintext_credentials"]:
+    if mechanism in IN_CLEAR and protocol == "SASL_PLAINTEXT" and not values["allow_plaintext_credentials"]:
         yield (
-            "PLAIN over SASL_PLAINTEXT sends the password for everyone to read; use security_protocol=SASL_SSL or a "
-            "SCRAM mechanism, or say allow_plaintext_credentials=True"
+            f"{mechanism} over SASL_PLAINTEXT sends {IN_CLEAR[mechanism]} for everyone to read; use "
+            "security_protocol=SASL_SSL or a SCRAM mechanism, or say allow_plaintext_credentials=True"
         )
+    if mechanism == "OAUTHBEARER":
+        yield from _oauth(values, [name for name in changed if name in PASSWORD_KEYS])
+        return
+    if idle := [name for name in changed if name.startswith(OAUTH_KEYS)]:
+        yield f"{', '.join(idle)} would do nothing: {mechanism} has no tokens; leave it out, or say OAUTHBEARER"
     if values["sasl_jaas_config"] is not None:
         if values["sasl_username"] is not None or values["sasl_password"] is not None:
             yield "sasl_jaas_config says user and password; leave sasl_username and sasl_password out"
@@ -119,6 +126,13 @@ def _sasl(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"{mechanism} needs sasl_username and sasl_password, or sasl_jaas_config"
     elif why := not_for_sasl(values["sasl_password"].reveal()):
         yield f"sasl_password {why}"
+
+
+def _oauth(values: Mapping[str, Any], of_passwords: list[str]) -> Iterator[str]:
+    if of_passwords:
+        yield f"{', '.join(of_passwords)} would do nothing: OAUTHBEARER takes tokens of sasl_oauth_token_provider"
+    if values["sasl_oauth_token_provider"] is None:
+        yield "OAUTHBEARER needs sasl_oauth_token_provider: a function that returns a token"
 
 
 def _jaas(values: Mapping[str, Any], mechanism: str) -> Iterator[str]:
@@ -140,8 +154,8 @@ def _jaas(values: Mapping[str, Any], mechanism: str) -> Iterator[str]:
 
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SPOKEN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS: Final = (*SPOKEN, "GSSAPI", "OAUTHBEARER")
+SPOKEN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS: Final = (*SPOKEN, "GSSAPI")
 STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 OLD_VERSIONS: Final = ("SSL", "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
@@ -222,6 +236,13 @@ def ready_context(raw: Any) -> ssl.SSLContext:
     """Check a context, from `ssl.create_default_context` or the like."""
     if not isinstance(raw, ssl.SSLContext):
         raise ValueError("must be an ssl.SSLContext")
+    return raw
+
+
+def token_provider(raw: Any) -> Any:
+    """Check a provider of tokens: a function without parameters, plain or a coroutine function."""
+    if not callable(raw):
+        raise ValueError("must be a function that returns an OAuthToken, or the text of a JSON Web Token")
     return raw
 
 

@@ -60,6 +60,12 @@ class ConsumerSettings(TypedDict, total=False):
     ssl_key_password: Text | None
     sasl_mechanism: Text
     sasl_jaas_config: Text | None
+    sasl_login_refresh_window_factor: Number | float
+    sasl_login_refresh_window_jitter: Number | float
+    sasl_login_refresh_min_period_seconds: Number
+    sasl_login_refresh_buffer_seconds: Number
+    sasl_login_retry_backoff_ms: Number
+    sasl_login_retry_backoff_max_ms: Number
     group_id: Text | None
     group_instance_id: Text | None
     group_protocol: Text
@@ -97,6 +103,7 @@ class ConsumerSettings(TypedDict, total=False):
     on_offset_out_of_range: Text | None
     sasl_username: Text | None
     sasl_password: Text | None
+    sasl_oauth_token_provider: Any
     scram_max_iterations: Number
     allow_plaintext_credentials: Boolean
     tls_insecure_skip_verify: Boolean

@@ -76,7 +76,6 @@ KAFKAS_SPELLINGS: dict[str, str] = {"interceptor_classes": "interceptors"}
 NOT_NEEDED: dict[str, str] = {
     "enable_auto_offset_store": "kclient commits a record only after the next one was asked for",
     "queued_min_messages": "buffer_memory_bytes bounds what is fetched ahead, in bytes and not in messages",
-    "sasl_oauth_token_provider": "kclient does not speak OAUTHBEARER yet; use PLAIN or SCRAM",
     "enable_partition_eof": "compare consumer.position(tp) with consumer.end_offsets([tp])",
     "default_topic_config": "write its keys beside the others",
     "statistics_interval_ms": "read consumer.metrics() whenever you like",

@@ -42,6 +42,21 @@ def integer(least: int, most: int = INT32_MAX) -> Rule:
     return rule
 
 
+def number(least: float, most: float) -> Rule:
+    """Check a number within a range; text may hold it."""
+
+    def rule(raw: Any) -> float:
+        try:
+            found = float(raw.strip() if isinstance(raw, str) else raw)
+        except (TypeError, ValueError):
+            raise ValueError("must be a number") from None
+        if isinstance(raw, bool) or not least <= found <= most:
+            raise ValueError(f"must be a number from {least:g} to {most:g}")
+        return found
+
+    return rule
+
+
 def boolean(raw: Any) -> bool:
     """Check a boolean: True or False, or these words in any case."""
     if isinstance(raw, bool):

@@ -18,6 +18,7 @@ from kclient.security import (
     plain_user,
     scram_credential,
 )
+from kclient.security.oauthbearer import claims_of, is_unsecured, read_bearer_message
 
 OPERATIONS = frozenset(
     {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
@@ -133,6 +134,9 @@ class Users:
         return self._credentials.get((mechanism, name))
 
 
+REFUSAL: Final = '{"status":"invalid_token"}'
+
+
 class AuthenticationFailedError(Exception):
     """Authentication failed; the text is the error message of Kafka."""
 
@@ -140,9 +144,12 @@ class AuthenticationFailedError(Exception):
 class Authentication:
     """One SASL exchange: tokens of the client in, responses out, and at the end the name of the user."""
 
-    def __init__(self, users: Users, mechanism: str, nonce: str) -> None:
+    def __init__(self, users: Users, mechanism: str, nonce: str, now: float = 0.0) -> None:
         self.mechanism = mechanism
         self.username: str | None = None  # set by the last token
+        self.expires_at: float | None = None  # of a bearer token, in seconds since 1970
+        self._now = now
+        self._refused = False
         self._users = users
         self._scram: ScramServer | None = None
         if mechanism in SCRAM_DIGESTS:
@@ -150,6 +157,8 @@ class Authentication:
 
     def step(self, token: bytes) -> bytes:
         """Return the response to a token. Raise AuthenticationFailedError."""
+        if self.mechanism == "OAUTHBEARER":
+            return self._bearer(token)
         if self._scram is None:
             self.username = self._plain(token)
             return b""
@@ -163,6 +172,24 @@ class Authentication:
         if self._scram.done:
             self.username = self._scram.username
         return response
+
+    def _bearer(self, message: bytes) -> bytes:
+        """Accept an unsecured token that has not expired, as Kafka's own validator does (KIP-255)."""
+        if self._refused:
+            raise AuthenticationFailedError(REFUSAL)
+        try:
+            token = read_bearer_message(message).token
+            claims = claims_of(token)
+            expires_at, subject = claims.get("exp"), claims.get("sub")
+            if not is_unsecured(token) or not isinstance(subject, str) or not subject:
+                raise ValueError
+            if not isinstance(expires_at, int | float) or expires_at <= self._now:
+                raise ValueError
+        except ValueError:
+            self._refused = True
+            return REFUSAL.encode()
+        self.username, self.expires_at = subject, float(expires_at)
+        return b""
 
     def _plain(self, token: bytes) -> str:
         try:

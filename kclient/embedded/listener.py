@@ -13,7 +13,7 @@ from kclient.errors import ArgumentError
 from kclient.security import SCRAM_DIGESTS
 
 PLAINTEXT: Final = "PLAINTEXT"
-MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS)
+MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS, "OAUTHBEARER")
 
 
 @attrs.define(eq=False)

@@ -45,7 +45,7 @@ def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
     if connection.authenticated:
         connection.renewed_at = state.clock.now()
     nonce = state.runtime.random_bytes(NONCE_BYTES).hex()
-    exchange = connection.sasl = Authentication(state.users, mechanism, nonce)
+    exchange = connection.sasl = Authentication(state.users, mechanism, nonce, state.runtime.wall_clock())
 
     async def answer_raw(frame: memoryview) -> bytes:
         try:
@@ -67,19 +67,31 @@ def answer(connection: ServerConnection, exchange: Authentication, token: bytes)
         raise ProtocolDecodeError("a session is renewed by the mechanism that it began with")
     response = exchange.step(token)
     if exchange.username is not None:
-        _succeed(connection, exchange.mechanism, f"User:{exchange.username}")
+        _succeed(connection, exchange)
     return response
 
 
-def _succeed(connection: ServerConnection, mechanism: str, principal: str) -> None:
+def session_lifetime_ms(connection: ServerConnection, exchange: Authentication) -> int:
+    """Return how long the session lasts: no longer than `connections.max.reauth.ms`, nor than a token. 0: no limit."""
+    state = connection.broker.state
+    most = state.settings.connections_max_reauth_ms
+    if exchange.expires_at is None:
+        return most
+    left = max(0, int((exchange.expires_at - state.runtime.wall_clock()) * 1000))
+    return min(left, most) if most > 0 else left
+
+
+def _succeed(connection: ServerConnection, exchange: Authentication) -> None:
+    principal = f"User:{exchange.username}"
     if connection.authenticated and connection.principal != principal:
         raise AuthenticationFailedError(
             "Cannot change principals during re-authentication from "
             f"{connection.principal.replace(':', '.')}: {principal.replace(':', '.')}"
         )
-    state = connection.broker.state
-    lifetime_ms = state.settings.connections_max_reauth_ms
-    connection.principal, connection.mechanism = principal, mechanism
+    lifetime_ms = session_lifetime_ms(connection, exchange)
+    connection.principal, connection.mechanism = principal, exchange.mechanism
     connection.authenticated = True
-    connection.session_ends = state.clock.now() + lifetime_ms / 1000 if lifetime_ms > 0 else None
+    connection.session_ends = (
+        connection.broker.state.clock.now() + lifetime_ms / 1000 if lifetime_ms > 0 else None
+    )
     connection.sasl, connection.raw, connection.smallest = None, None, SMALLEST_FRAME

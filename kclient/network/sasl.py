@@ -30,10 +30,12 @@ from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
 from kclient.log import get_logger
 from kclient.network.errors import where
 from kclient.network.peer import Peer
+from kclient.network.token_source import RefreshTiming, TokenError, TokenSource
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, NONE, UNSUPPORTED_SASL_MECHANISM, error
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 from kclient.security.jaas import parse_jaas
+from kclient.security.oauthbearer import SEPARATOR, bearer_message, describe_refusal
 from kclient.security.plain import plain_token
 from kclient.security.scram import Challenge, ScramClient, ScramError, salted_password
 from kclient.security.secret import HiddenBytes, HiddenText, Secret
@@ -71,6 +73,7 @@ class Credentials:
     password: Secret
     token_auth: bool = False  # the user is a delegation token
     max_iterations: int = 131_072
+    tokens: TokenSource | None = None  # of OAUTHBEARER
 
 
 class Authenticator:
@@ -113,6 +116,7 @@ class _SaslExchange:
     runtime: Runtime
     deadline: float
     raw: bool = False  # tokens without headers
+    secret: str = HiddenText()  # the token of OAUTHBEARER that was sent
     lifetime_ms: int = 0
 
     @property
@@ -122,7 +126,9 @@ class _SaslExchange:
     async def run(self) -> int:
         """Authenticate and return the lifetime of the session in milliseconds, 0 for no limit."""
         await self._handshake()
-        if self.mechanism == "PLAIN":
+        if self.credentials.tokens is not None:
+            await self._bearer(self.credentials.tokens)
+        elif self.mechanism == "PLAIN":
             await self._plain()
         else:
             await self._scram()
@@ -148,6 +154,24 @@ class _SaslExchange:
         rest = await self._token(plain_token(self.credentials.username, password))
         if rest:
             raise self._error(NOT_AUTHENTIC, why="the broker sent another token after the last one")
+
+    async def _bearer(self, tokens: TokenSource) -> None:
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                token = await tokens.token()
+        except TimeoutError as exc:
+            raise self._error(BEARER_TOO_SLOW) from exc
+        except TokenError as exc:
+            raise self._error(BEARER_MISSING, why=exc) from exc.__cause__
+        self.secret = token.value
+        try:
+            challenge = await self._token(bearer_message(token.value, token.extensions))
+            if challenge:
+                await self._token(SEPARATOR)  # RFC 7628, 3.2.3: the broker refuses only after this
+                raise self._error(BEARER_REFUSED, code=describe_refusal(challenge))
+        except AuthenticationError:
+            tokens.discard(token)
+            raise
 
     async def _scram(self) -> None:
         credentials = self.credentials
@@ -180,8 +204,9 @@ class _SaslExchange:
         request = SaslAuthenticateRequest(auth_bytes=token)
         response = await self._ask(request, version, SaslAuthenticateResponse)
         if response.error_code != NONE:
-            message = self._without_password(response.error_message or "")
-            raise self._error(CREDENTIALS_REFUSED, code=describe_code(response.error_code, message))
+            message = self._without_secret(response.error_message or "")
+            text = CREDENTIALS_REFUSED if self.credentials.tokens is None else BEARER_REFUSED
+            raise self._error(text, code=describe_code(response.error_code, message))
         self.lifetime_ms = response.session_lifetime_ms
         return self._checked_size(response.auth_bytes)
 
@@ -190,12 +215,12 @@ class _SaslExchange:
             raise self._error(NOT_AUTHENTIC, why=f"its token has {len(token)} bytes")
         return token
 
-    def _without_password(self, message: str) -> str:
-        """Return the broker's message without the password, which it may have echoed in plain or encoded form."""
-        password = self.credentials.password.reveal()
-        message = message.replace(password, "***")
-        if any(password.encode() in decoded for decoded in _decoded(message)):
-            return "(not shown, for it repeats the password)"
+    def _without_secret(self, message: str) -> str:
+        """Return the broker's message without password or token, which it may have echoed in plain or encoded form."""
+        secret = self.secret or self.credentials.password.reveal()
+        message = message.replace(secret, "***")
+        if any(secret.encode() in decoded for decoded in _decoded(message)):
+            return "(not shown, for it repeats the secret)"
         return message
 
     async def _ask(self, message: Message, version: int, kind: type[Any]) -> Any:
@@ -291,9 +316,20 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
     """Return the authenticator, None without SASL. Raise ConfigError for secrets on a plain connection."""
     if "SASL" not in config.security_protocol:
         return None
-    in_clear = config.security_protocol == "SASL_PLAINTEXT" and config.sasl_mechanism == "PLAIN"
+    in_clear = config.security_protocol == "SASL_PLAINTEXT" and config.sasl_mechanism in (
+        "PLAIN",
+        "OAUTHBEARER",
+    )
     if in_clear and not config.allow_plaintext_credentials:
-        raise ConfigError("PLAIN needs TLS. It sends the password as it is. Use security_protocol=SASL_SSL.")
+        raise ConfigError(
+            f"{config.sasl_mechanism} needs TLS. It sends the secret as it is. Use security_protocol=SASL_SSL."
+        )
+    timeout = config.request_timeout_ms / 1000
+    if config.sasl_oauth_token_provider is not None:
+        tokens = TokenSource(config.sasl_oauth_token_provider, refresh_timing(config), runtime)
+        return Authenticator(
+            Credentials(config.sasl_mechanism, "", Secret(""), tokens=tokens), runtime, timeout
+        )
     user, password, token = config.sasl_username or "", config.sasl_password or Secret(""), False
     if (jaas := config.sasl_jaas_config) is not None:
         options = parse_jaas(jaas.reveal()).options
@@ -301,7 +337,19 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
         # The provider is called again for each authentication.
         password = Secret(lambda: parse_jaas(jaas.reveal()).options["password"])
     credentials = Credentials(config.sasl_mechanism, user, password, token, config.scram_max_iterations)
-    return Authenticator(credentials, runtime, config.request_timeout_ms / 1000)
+    return Authenticator(credentials, runtime, timeout)
+
+
+def refresh_timing(config: Config) -> RefreshTiming:
+    """Return when tokens are renewed, from Kafka's keys."""
+    return RefreshTiming(
+        window_factor=config.sasl_login_refresh_window_factor,
+        window_jitter=config.sasl_login_refresh_window_jitter,
+        min_period=config.sasl_login_refresh_min_period_seconds,
+        buffer=config.sasl_login_refresh_buffer_seconds,
+        retry_backoff=config.sasl_login_retry_backoff_ms / 1000,
+        retry_backoff_max=config.sasl_login_retry_backoff_max_ms / 1000,
+    )
 
 
 MOST_OFFERED: Final = 20
@@ -311,6 +359,20 @@ CREDENTIALS_REFUSED: Final = (
     "{peer} refused the authentication with {mechanism}: {code}. "
     "User name or password is wrong, or the broker does not have this user for this mechanism. "
     "Correct sasl_username and sasl_password (or sasl_jaas_config); the same ones will be refused again."
+)
+BEARER_REFUSED: Final = (
+    "{peer} refused the token of {mechanism}: {code}. "
+    "It may have expired, not be valid yet by the broker's clock, or have another audience, issuer or scope than the "
+    "broker expects. Compare its claims with the broker's sasl.oauthbearer.expected.audience and "
+    "sasl.oauthbearer.expected.issuer, and look into the broker's log."
+)
+BEARER_MISSING: Final = (
+    "{peer}: no token for {mechanism}: sasl_oauth_token_provider {why}. "
+    "Nothing was sent to the broker. The next attempt calls the function again."
+)
+BEARER_TOO_SLOW: Final = (
+    "{peer}: no token for {mechanism}: sasl_oauth_token_provider has not returned in time. "
+    "The endpoint that it asks is slow or cannot be reached. Give it a timeout of its own, below request_timeout_ms."
 )
 MECHANISM_NOT_OFFERED: Final = (
     "{peer} does not offer {mechanism}; it offers {offered}. "

@@ -1,4 +1,4 @@
-"""Security without a socket: secrets, certificates, and both sides of PLAIN and SCRAM.
+"""Security without a socket: secrets, certificates, and both sides of PLAIN, SCRAM and OAUTHBEARER.
 
 Nothing here reads a clock or the network; `network/sasl.py` holds the conversation with a broker, and the embedded
 cluster plays the broker's part with `plain_user` and `ScramServer`. Imports only kclient.errors of kclient.
@@ -6,6 +6,7 @@ cluster plays the broker's part with `plain_user` and `ScramServer`. Imports onl
 
 from __future__ import annotations
 
+from kclient.security.oauthbearer import OAuthToken
 from kclient.security.plain import PlainUser, plain_token, plain_user
 from kclient.security.scram import (
     SCRAM_DIGESTS,
@@ -19,6 +20,7 @@ from kclient.security.secret import Secret, env, file
 
 __all__ = [
     "SCRAM_DIGESTS",
+    "OAuthToken",
     "PlainUser",
     "ScramClient",
     "ScramCredential",

@@ -101,7 +101,6 @@ def test_the_keys_of_our_own_are_those_of_the_page() -> None:
         ("queued_max_messages_kbytes", "kclient's own is buffer_memory_bytes, in bytes: multiply by 1,024"),
         ("queued_min_messages", "in bytes and not in messages"),
         ("enable_ssl_certificate_verification", "tls_insecure_skip_verify, true where yours is false"),
-        ("sasl_oauth_token_provider", "kclient does not speak OAUTHBEARER yet"),
     ],
 )
 def test_advice_with_another_meaning_says_so(written: str, says: str) -> None:

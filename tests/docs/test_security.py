@@ -1,8 +1,11 @@
-"""docs/security.md: its block runs, and the bounds that it names are those of the code."""
+"""docs/security.md: its blocks run, and the bounds that it names are those of the code."""
 
 from __future__ import annotations
 
+import io
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,10 +26,19 @@ MIB = 1 << 20
 def test_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Authority().write_pem(tmp_path / "ca.pem")
     monkeypatch.setenv("KAFKA_PASSWORD", "secret")
-    (block,) = python_blocks(PAGE)
+    block, _ = python_blocks(PAGE)
     scope: dict[str, object] = {}
     exec(compile(block.replace("/etc/kafka/ca.pem", str(tmp_path / "ca.pem")), "security.md", "exec"), scope)
     assert "secret" not in repr(scope["consumer"])
+
+
+def test_the_block_that_requests_a_token_runs() -> None:
+    scope: dict[str, Any] = {}
+    exec(compile(python_blocks(PAGE)[1], "security.md", "exec"), scope)
+    scope["urlopen"] = lambda request, timeout: io.BytesIO(b'{"access_token": "abc", "expires_in": 60}')
+    token = scope["token"]()
+    assert token.value == "abc"
+    assert 50 < token.expires_at - time.time() <= 60
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ TOPIC = "numbers"
 RECORDS = 30
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 REAUTHENTICATE_MS = 2_000
 
 
@@ -39,6 +40,8 @@ class SecureKafka:
 @pytest.fixture(scope="session")
 def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
     """Apache Kafka 4.3.1 with TLS, mutual TLS, SASL over TLS and SASL without; alice in PLAIN and both SCRAMs.
+
+    OAUTHBEARER takes unsecured tokens of anyone.
 
     The session of a SCRAM-SHA-512 user ends after two seconds, at the listener RENEWED after a minute.
     """
@@ -75,6 +78,7 @@ def _properties(authority: Authority, password: str, folder: Path) -> dict[str, 
         "plain": f'{PLAIN_MODULE} required user_alice="{password}";',
         "scram-sha-256": f"{SCRAM_MODULE} required;",
         "scram-sha-512": f"{SCRAM_MODULE} required;",
+        "oauthbearer": f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="broker";',
     }
     logins = {
         f"listener.name.{listener}.{mechanism}.sasl.jaas.config": entry
@@ -87,7 +91,7 @@ def _properties(authority: Authority, password: str, folder: Path) -> dict[str, 
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(authority.write_pem(folder / "ca.pem")),
         "listener.name.mtls.ssl.client.auth": "required",
-        "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-256",
         "listener.name.renewed.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
         "listener.name.renewed.scram-sha-256.connections.max.reauth.ms": "60000",

@@ -19,6 +19,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 LOGIN = {"sasl_username": "alice", "sasl_password": "secret"}
 SASL_SSL = {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", **LOGIN}
+OAUTH = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": str}
 
 
 def config(**keys: Any) -> Any:
@@ -99,7 +100,27 @@ def test_words_are_read_in_any_case_and_kafkas_defaults_hold() -> None:
         ),
         ({"security_protocol": "SSL", "ssl_context": "x"}, "must be an ssl.SSLContext"),
         ({"security_protocol": "SASL_SSL"}, "GSSAPI (Kerberos), Kafka's default, is not spoken"),
-        ({**SASL_SSL, "sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER is not spoken by kclient yet"),
+        ({**OAUTH, **LOGIN}, "sasl_username, sasl_password would do nothing: OAUTHBEARER takes tokens"),
+        (
+            {**OAUTH, "sasl_oauth_token_provider": None},
+            "OAUTHBEARER needs sasl_oauth_token_provider: a function",
+        ),
+        ({**OAUTH, "sasl_oauth_token_provider": "x"}, "must be a function that returns an OAuthToken"),
+        (
+            {**OAUTH, "security_protocol": "SASL_PLAINTEXT"},
+            "OAUTHBEARER over SASL_PLAINTEXT sends the token for everyone to read",
+        ),
+        ({**OAUTH, "sasl_login_refresh_window_factor": "0.4"}, "must be a number from 0.5 to 1"),
+        ({**OAUTH, "sasl_login_refresh_window_jitter": "much"}, "must be a number"),
+        ({**OAUTH, "sasl_login_refresh_buffer_seconds": 3601}, "must be at most 3600"),
+        (
+            {**SASL_SSL, "sasl_login_refresh_buffer_seconds": 10},
+            "sasl_login_refresh_buffer_seconds would do nothing: SCRAM-SHA-512 has no tokens",
+        ),
+        (
+            {**SASL_SSL, "sasl_oauth_token_provider": str},
+            "sasl_oauth_token_provider would do nothing: SCRAM-SHA-512 has no tokens",
+        ),
         ({**SASL_SSL, "sasl_mechanism": "MD5"}, "must be PLAIN, SCRAM-SHA-256"),
         ({**SASL_SSL, "sasl_password": None}, "needs sasl_username and sasl_password"),
         ({**SASL_SSL, "sasl_username": "a\0b"}, "NUL"),
@@ -112,7 +133,7 @@ def test_words_are_read_in_any_case_and_kafkas_defaults_hold() -> None:
             "leave sasl_username",
         ),
         ({**SASL_SSL, "sasl_login_class": "x"}, "it names a Java class"),
-        ({**SASL_SSL, "sasl_oauthbearer_token_endpoint_url": "x"}, "does not speak OAUTHBEARER yet"),
+        ({**SASL_SSL, "sasl_oauthbearer_token_endpoint_url": "x"}, "does not request tokens yet"),
         ({**SASL_SSL, "sasl_kerberos_service_name": "kafka"}, "does not speak GSSAPI (Kerberos) yet"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from kclient.errors import (
     PeerSpeaksTlsError,
     TlsError,
 )
+from kclient.security.oauthbearer import unsecured_token
 from tests.realtime import within
 from tests.security.certificates import Authority
 from tests.security.conftest import PLAIN_MODULE, REAUTHENTICATE_MS, RECORDS, SCRAM_MODULE, TOPIC, SecureKafka
@@ -47,6 +49,17 @@ def consumer(secure: SecureKafka, listener: str, host: str = "127.0.0.1", **keys
         auto_offset_reset="earliest",
         **{name: value for name, value in given.items() if value is not None},
     )
+
+
+def jwt(lifetime: float = 60.0) -> str:
+    now = time.time()
+    return unsecured_token({"sub": "alice", "iat": now, "exp": now + lifetime})
+
+
+def with_tokens(secure: SecureKafka, provider: Callable[[], str]) -> Consumer:
+    """A consumer that authenticates with the tokens of this function."""
+    keys = {"sasl_username": None, "sasl_password": None, "sasl_oauth_token_provider": provider}
+    return consumer(secure, "SASL_SSL", sasl_mechanism="OAUTHBEARER", **keys)
 
 
 def numbers(reader: Consumer, count: int = RECORDS) -> list[int]:
@@ -101,6 +114,42 @@ def test_sasl_with_the_properties_of_a_java_client(
         """
     )
     assert numbers(Consumer(TOPIC, properties=properties)) == list(range(RECORDS))
+
+
+@pytest.mark.spec("B.1.3", "B.4.12")
+def test_oauthbearer_over_tls(secure_kafka: SecureKafka) -> None:
+    assert numbers(with_tokens(secure_kafka, jwt)) == list(range(RECORDS))
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_token_that_a_real_kafka_refuses(secure_kafka: SecureKafka) -> None:
+    without_subject = unsecured_token({"iat": time.time(), "exp": time.time() + 60})
+    refused = failure(with_tokens(secure_kafka, lambda: without_subject))
+    assert type(refused) is AuthenticationError
+    assert 'SASL_AUTHENTICATION_FAILED (58): "{"status":"invalid_token"}"' in refused.text
+    assert without_subject not in refused.text
+
+
+@pytest.mark.spec("B.4.12")
+def test_the_session_of_a_token_is_renewed_with_the_next_token(
+    secure_kafka: SecureKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tokens of three seconds for nine: the broker closes a connection whose token has expired (KIP-368)."""
+    calls = []
+
+    def provider() -> str:
+        calls.append(time.monotonic())
+        return jwt(3.0)
+
+    with caplog.at_level(logging.DEBUG, "kclient"), with_tokens(secure_kafka, provider) as reader:
+        until, found = time.monotonic() + 9.0, list[int]()
+        while time.monotonic() < until:
+            found += [int(record.value) for record in reader.poll(timeout=0.1)]
+            reader.commit()
+    messages = [record.getMessage() for record in caplog.records]
+    assert sorted(found) == list(range(RECORDS))
+    assert len(calls) >= 3
+    assert [each for each in messages if "ended while" in each or "cannot be renewed" in each] == []
 
 
 @pytest.mark.spec("B.4.12")

@@ -55,10 +55,11 @@ def test_module_strings_of_the_jvm_are_read(prefix: str, mechanism: str, entry: 
 
 @pytest.mark.spec("SP-43")
 @pytest.mark.parametrize("prefix", ["", "kafkashaded."])
-def test_oauthbearer_is_read_and_reported_as_what_it_is(prefix: str) -> None:
+def test_oauthbearer_is_read_and_a_function_asked_for(prefix: str) -> None:
     given = {**SASL, "kafka.sasl.mechanism": "OAUTHBEARER", "kafka.sasl.jaas.config": prefix + OAUTH}
-    (problem,) = problems(given)
-    assert "OAUTHBEARER is not spoken by kclient yet; write PLAIN" in problem
+    idle, missing = problems(given)
+    assert "sasl_jaas_config would do nothing: OAUTHBEARER takes tokens of sasl_oauth_token_provider" in idle
+    assert "OAUTHBEARER needs sasl_oauth_token_provider" in missing
 
 
 @pytest.mark.spec("SP-43")

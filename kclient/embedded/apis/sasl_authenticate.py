@@ -27,7 +27,7 @@ async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> S
     except AuthenticationFailedError as exc:
         raise ApiError(SASL_AUTHENTICATION_FAILED, str(exc)) from None
     if exchange.username is not None:
-        response.session_lifetime_ms = context.state.settings.connections_max_reauth_ms
+        response.session_lifetime_ms = sasl.session_lifetime_ms(connection, exchange)
     return response
 
 

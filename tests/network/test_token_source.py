@@ -1,0 +1,206 @@
+"""The token of a client: requested once for all connections, renewed before it expires, kept where that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import attrs
+import pytest
+
+from kclient import OAuthToken
+from kclient.network.token_source import RefreshTiming, TokenError, TokenProvider, TokenSource
+from kclient.runtime import Runtime
+from kclient.security.oauthbearer import unsecured_token
+
+MINUTE, HOUR = 60.0, 3_600.0
+EIGHT = 8 * HOUR
+
+
+@attrs.define
+class Clock:
+    """The wall clock."""
+
+    now: float = EIGHT
+
+    def source(self, provider: TokenProvider, **timing: float) -> TokenSource:
+        return TokenSource(provider, RefreshTiming(**timing), Runtime(wall_clock=lambda: self.now))
+
+
+@attrs.define
+class Provider:
+    """Returns tokens of one hour, and counts the calls."""
+
+    clock: Clock
+    error: Exception | None = None
+    calls: int = 0
+    lifetime: float = HOUR
+
+    async def __call__(self) -> OAuthToken:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if self.error is not None:
+            raise self.error
+        return OAuthToken(
+            value=f"t{self.calls}", expires_at=self.clock.now + self.lifetime, issued_at=self.clock.now
+        )
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def token(began: float, ends: float) -> OAuthToken:
+    return OAuthToken(value="t", issued_at=began, expires_at=ends)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "earliest", "latest"),
+    [(60, 48, 51), (20, 15, 15), (5, 4, 4.25), (1, 0.8, 0.85)],
+)
+def test_a_token_is_due_when_kafkas_keys_say(minutes: float, earliest: float, latest: float) -> None:
+    whole = token(EIGHT, EIGHT + minutes * MINUTE)
+    due = [RefreshTiming().refresh_at(whole, EIGHT, draw) for draw in (0.0, 1.0)]
+    assert due == [EIGHT + earliest * MINUTE, EIGHT + latest * MINUTE]
+
+
+def test_a_token_received_late_in_its_life_is_kept_for_the_least_period() -> None:
+    old = token(EIGHT - 10 * HOUR, EIGHT + HOUR)
+    assert RefreshTiming().refresh_at(old, EIGHT, 0.0) == EIGHT + MINUTE
+
+
+def test_connections_that_ask_together_cause_one_request() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        provider = Provider(clock)
+        source = clock.source(provider)
+        found = await asyncio.gather(*(source.token() for _ in range(5)))
+        assert {each.value for each in found} == {"t1"}
+        clock.now += 47 * MINUTE
+        assert (await source.token()).value == "t1"
+        clock.now += 5 * MINUTE
+        assert (await source.token()).value == "t2"
+
+    run(scenario)
+
+
+def test_a_connection_that_gives_up_does_not_cancel_the_request_of_another() -> None:
+    async def scenario() -> None:
+        clock, go_on = Clock(), asyncio.Event()
+
+        async def slow() -> OAuthToken:
+            await go_on.wait()
+            return token(clock.now, clock.now + HOUR)
+
+        source = clock.source(slow)
+        first, second = (asyncio.create_task(source.token()) for _ in range(2))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        await asyncio.sleep(0.01)
+        go_on.set()
+        assert (await second).value == "t"
+        assert first.cancelled()
+
+    run(scenario)
+
+
+def test_a_failure_is_a_warning_while_the_old_token_is_valid(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        provider = Provider(clock)
+        source = clock.source(provider)
+        await source.token()
+        clock.now += 52 * MINUTE
+        provider.error = OSError("the endpoint hunter2 is down")
+        with caplog.at_level(logging.WARNING, "kclient.auth"):
+            assert (await source.token()).value == "t1"
+        (line,) = (record.getMessage() for record in caplog.records)
+        assert "failed with OSError" in line
+        assert "valid for 480 s more" in line
+        assert "hunter2" not in line
+        clock.now += 8 * MINUTE - 1.5  # no broker grants a session of so little
+        with pytest.raises(TokenError, match="OSError"):
+            await source.token()
+        provider.error = None
+        assert (await source.token()).value == "t4"
+
+    run(scenario)
+
+
+def test_after_a_failure_the_provider_rests_twice_as_long_each_time() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        provider = Provider(clock)
+        source = clock.source(provider, retry_backoff=1.0, retry_backoff_max=3.0)
+        await source.token()
+        clock.now += 52 * MINUTE
+        provider.error = OSError()
+        calls = []
+        for _ in range(8):
+            await source.token()
+            calls.append(provider.calls)
+            clock.now += 1.0
+        assert calls == [2, 3, 3, 4, 4, 4, 5, 5]
+
+    run(scenario)
+
+
+def test_a_refused_token_is_not_sent_again() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        source = clock.source(Provider(clock))
+        first = await source.token()
+        source.discard(first)
+        second = await source.token()
+        source.discard(first)  # late news of the first leave the second alone
+        assert (second.value, (await source.token()).value) == ("t2", "t2")
+
+    run(scenario)
+
+
+def test_a_plain_function_runs_in_a_thread_and_may_return_a_jwt() -> None:
+    async def scenario() -> None:
+        clock, threads = Clock(), []
+
+        def provider() -> str:
+            threads.append(threading.current_thread())
+            return unsecured_token({"sub": "alice", "iat": clock.now, "exp": clock.now + HOUR})
+
+        found = await clock.source(provider).token()
+        assert (found.principal, found.expires_at) == ("alice", clock.now + HOUR)
+        assert threads != [threading.current_thread()]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        ("secret", "cannot be used: a JSON Web Token has three parts"),
+        (unsecured_token({"sub": "secret"}), "has no claim exp"),
+        (unsecured_token({"exp": EIGHT - 1}), "has expired, or the clock"),
+        (None, "must return an OAuthToken or the text of a JSON Web Token, not NoneType"),
+        (b"secret", "not bytes"),
+    ],
+)
+def test_what_is_no_token_is_refused_without_showing_it(returned: Any, text: str) -> None:
+    async def scenario() -> None:
+        with pytest.raises(TokenError, match=text) as caught:
+            await Clock().source(lambda: returned).token()
+        assert "secret" not in str(caught.value)
+
+    run(scenario)
+
+
+def test_a_provider_that_exits_ends_neither_the_loop_nor_the_request() -> None:
+    def provider() -> str:
+        raise SystemExit(3)
+
+    async def scenario() -> None:
+        with pytest.raises(TokenError, match="failed with SystemExit"):
+            await Clock().source(provider).token()
+
+    run(scenario)
