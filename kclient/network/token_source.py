@@ -1,8 +1,9 @@
 """The token of a client: requested from its provider, kept, and renewed before it expires.
 
     asked for it        no token, or expired     due for renewal               fresh
-    provider answers    the new one              the new one                   the kept one, nobody asks
+    provider answers    the new one              the new one                   the kept one, no request
     provider fails      the error                the kept one, and a WARNING   –
+    provider hangs      until the deadline       the kept one after 5 s        –
 
 A token is due at 80 to 85 % of its lifetime, as Kafka's `sasl.login.refresh.*` keys say. Connections ask for it when
 they authenticate, and a broker ends the session of a token with the token (KIP-368), so a renewal comes in time without
@@ -25,9 +26,9 @@ from kclient.security.oauthbearer import OAuthToken
 
 log = get_logger("kclient.auth")
 
-LEAST_SECONDS: Final = (
-    2.0  # a token that expires sooner is as good as expired: no broker grants such a session
-)
+# A token that expires sooner is as good as expired: no broker grants such a session.
+LEAST_SECONDS: Final = 2.0
+PATIENCE_SECONDS: Final = 5.0  # for a provider while the kept token is valid
 
 
 TokenProvider: TypeAlias = Callable[[], OAuthToken | str | Awaitable[OAuthToken | str]]
@@ -87,13 +88,12 @@ class TokenSource:
         if self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh())
             self._refreshing.add_done_callback(self._refreshed)
-        try:
+        if kept is None:
             # A connection that gives up, because its time is over, must not take the request from the others.
             return await asyncio.shield(self._refreshing)
-        except TokenError:
-            if (kept := self._unexpired()) is None:
-                raise
-            return kept
+        left = kept.expires_at - self._runtime.wall_clock() - LEAST_SECONDS
+        await asyncio.wait({self._refreshing}, timeout=min(PATIENCE_SECONDS, left))
+        return self._unexpired() or kept
 
     def discard(self, token: OAuthToken) -> None:
         """Forget a token that a broker has refused: the next authentication asks the provider."""
@@ -138,7 +138,10 @@ class TokenSource:
             token = OAuthToken.from_jwt(found) if isinstance(found, str) else found
         except ValueError as exc:
             raise TokenError(f"returned a token that cannot be used: {exc}") from None
-        except (Exception, SystemExit) as exc:
+        except (Exception, asyncio.CancelledError, SystemExit) as exc:
+            task = asyncio.current_task()
+            if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # the loop ends; a provider that was cancelled must not cancel the task that asks
             raise TokenError(f"failed with {type(exc).__name__}; call it by hand to see why") from exc
         if not isinstance(token, OAuthToken):
             raise TokenError(
@@ -157,4 +160,4 @@ class TokenSource:
     def _refreshed(self, task: asyncio.Task[OAuthToken]) -> None:
         self._refreshing = None
         if not task.cancelled():
-            task.exception()  # retrieved, even if nobody waits any more
+            task.exception()  # retrieved, even if no task waits any more

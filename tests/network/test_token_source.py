@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 from kclient import OAuthToken
+from kclient.network import token_source
 from kclient.network.token_source import RefreshTiming, TokenError, TokenProvider, TokenSource
 from kclient.runtime import Runtime
 from kclient.security.oauthbearer import unsecured_token
@@ -130,6 +131,35 @@ def test_a_failure_is_a_warning_while_the_old_token_is_valid(caplog: pytest.LogC
     run(scenario)
 
 
+def test_a_provider_that_hangs_delays_no_connection_while_the_old_token_is_valid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(token_source, "PATIENCE_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        clock, go_on = Clock(), asyncio.Event()
+        provider = Provider(clock)
+
+        async def sometimes_slow() -> OAuthToken:
+            if provider.calls:
+                await go_on.wait()
+            return await provider()
+
+        source = clock.source(sometimes_slow)
+        await source.token()
+        clock.now += 52 * MINUTE
+        assert [(await source.token()).value for _ in range(2)] == ["t1", "t1"]
+        clock.now += 8 * MINUTE  # expired: nothing is left but to wait
+        late = asyncio.create_task(source.token())
+        await asyncio.sleep(0.05)
+        assert not late.done()
+        go_on.set()
+        assert (await late).value == "t2"
+        assert provider.calls == 2
+
+    run(scenario)
+
+
 def test_after_a_failure_the_provider_rests_twice_as_long_each_time() -> None:
     async def scenario() -> None:
         clock = Clock()
@@ -195,12 +225,19 @@ def test_what_is_no_token_is_refused_without_showing_it(returned: Any, text: str
     run(scenario)
 
 
-def test_a_provider_that_exits_ends_neither_the_loop_nor_the_request() -> None:
-    def provider() -> str:
-        raise SystemExit(3)
+@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError])
+def test_a_provider_that_exits_or_is_cancelled_ends_neither_the_loop_nor_the_request(
+    error: type[BaseException],
+) -> None:
+    def plain() -> str:
+        raise error
+
+    async def coroutine() -> str:
+        raise error
 
     async def scenario() -> None:
-        with pytest.raises(TokenError, match="failed with SystemExit"):
-            await Clock().source(provider).token()
+        for provider in (plain, coroutine):
+            with pytest.raises(TokenError, match=f"failed with {error.__name__}"):
+                await Clock().source(provider).token()
 
     run(scenario)
