@@ -6,7 +6,7 @@
 
 A token is opaque to the client, which only has to know when it expires. A token with three parts is a JSON Web Token,
 whose second part has its claims; a broker checks the third, the signature. An unsecured one has no signature ("alg" is
-"none"): Kafka accepts it unless it is told where the keys are. It is for tests.
+"none"): Kafka accepts it unless its validator is configured to check signatures. It is for tests.
 """
 
 from __future__ import annotations
