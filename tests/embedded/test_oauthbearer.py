@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kclient import Consumer, OAuthToken, TopicPartition
+from kclient.config import load
 from kclient.embedded import EmbeddedCluster, Listener
 from kclient.errors import AuthenticationError, ConnectError
 from kclient.security.oauthbearer import unsecured_token
@@ -126,3 +127,25 @@ def test_tokens_of_three_seconds_are_renewed_on_the_live_connection(
     assert [each for each in messages if "ended while" in each or "cannot be renewed" in each] == []
     connected = sum("connected" in each and "disconnected" not in each for each in messages)
     assert sum("authenticated with OAUTHBEARER" in each for each in messages) > connected
+
+
+def test_no_log_error_or_repr_shows_the_token(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, refused_token = jwt(canary="c4n4ry"), jwt(sub="", canary="c4n4ry")
+    settings = {
+        "bootstrap_servers": cluster.servers("SASL_PLAINTEXT"),
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+        "allow_plaintext_credentials": True,
+    }
+    with caplog.at_level(1, "kclient"), consumer(cluster, lambda: good) as reader:
+        reader.assign([PARTITION])
+        assert len(reader.poll(5.0)) == 3
+        error = refused(cluster, lambda: refused_token)
+    token = OAuthToken.from_jwt(good)
+    config = load({**settings, "sasl_oauth_token_provider": lambda: token})
+    shown = [caplog.text, str(error), repr(error.__dict__), repr(token), repr(config), config.explain()]
+    for text in shown:
+        assert good not in text
+        assert refused_token not in text
