@@ -1,10 +1,10 @@
 """Records of the next polls of `for record in consumer`, delivered together with those of one poll.
 
 The steps of a poll, and the change of threads of a sync consumer, cost more than decoding 500 records. So one poll for
-iteration decodes the records of several on the loop (`read`), for READ_AHEAD_SECONDS at most, without an await: AT_ONCE
-together, because decoding has a fixed cost too, which are divided into polls then. The next ones are handed out
-(`hand_out`) without the steps before the records (`poll.py`, 1 to 8) as long as nothing is due for them, those of a
-sync consumer on the user's thread:
+iteration decodes the records of several on the loop (`read`), for READ_AHEAD_SECONDS at most, without an await. It
+decodes AT_ONCE records together, because each decode has a fixed cost too, and divides them into polls. The next ones
+are handed out (`hand_out`) without the steps before the records (`poll.py`, 1 to 8) as long as nothing is due for them,
+those of a sync consumer on the user's thread:
 
     no change          every background task that has work or an error for a poll notifies `changed`; buffered data do
                        so too, and are not counted here
