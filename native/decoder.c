@@ -280,8 +280,8 @@ end:
 static PyMethodDef methods[] = {
     {"decode", decode, METH_VARARGS, decode_doc},
     {"records", make_records, METH_VARARGS, "Iterate over records; Columns.rows has the meaning of the arguments."},
-    {"async_records", make_async_records, METH_VARARGS, "Iterate asynchronously; native/async_records.c."},
-    {"joined_records", make_joined_records, METH_O, "Iterate over iterators; native/joined_records.c."},
+    {"async_records", make_async_records, METH_VARARGS, "Iterate asynchronously; native/iteration.c."},
+    {"joined_records", make_joined_records, METH_O, "Iterate over iterators; native/iteration.c."},
     {"arrow_stream", arrow_stream, METH_O, "Begin a stream; kclient.records.arrow_native has the meaning."},
     {"arrow_schema", arrow_schema, METH_O, "The schema of a stream; kclient.records.arrow_native has the meaning."},
     {"arrow_append", arrow_append, METH_VARARGS, "Append a batch; kclient.records.arrow_native has the meaning."},
@@ -300,8 +300,7 @@ PyMODINIT_FUNC
 PyInit__native(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL
-        && (prepare_records(module) < 0 || prepare_async_records(module) < 0 || prepare_joined_records(module) < 0))
+    if (module != NULL && (prepare_records(module) < 0 || prepare_iteration(module) < 0))
         Py_CLEAR(module);
     return module;
 }

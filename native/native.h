@@ -88,13 +88,10 @@ deallocate_with(PyObject *object, inquiry clear)
 int prepare_records(PyObject *module);
 PyObject *make_records(PyObject *module, PyObject *args);
 
-/* async_records.c */
-int prepare_async_records(PyObject *module);
-PyObject *make_async_records(PyObject *module, PyObject *args);
-
-/* joined_records.c */
-int prepare_joined_records(PyObject *module);
+/* iteration.c */
+int prepare_iteration(PyObject *module);
 PyObject *make_joined_records(PyObject *module, PyObject *next_iterator);
+PyObject *make_async_records(PyObject *module, PyObject *args);
 
 /* arrow.c */
 PyObject *arrow_stream(PyObject *module, PyObject *names);

@@ -1,4 +1,11 @@
-/* `async for record in consumer` without a coroutine for each record.
+/* `for record in consumer` and `async for record in consumer` without Python code for each record.
+ *
+ *     joined_records(next_iterator)
+ *
+ * is an iterator over what `next_iterator()` returns, one iterator after the other, until it returns None. An exception
+ * of either passes through, and the next call goes on after it. itertools.chain.from_iterable looks the same and is not:
+ * where another thread, or a signal handler, calls it while it waits for the next iterator, Python 3.11 frees what is
+ * still running. Here whatever is called has a reference.
  *
  *     async_records(next_iterator, refill)
  *
@@ -12,12 +19,13 @@
 
 #include "native.h"
 
+/* Either iterator. */
 typedef struct {
     PyObject_HEAD
     PyObject *next_iterator;
-    PyObject *refill;
     PyObject *records;      /* the iterator that is taken from, or NULL */
-} AsyncRecords;
+    PyObject *refill;       /* of async_records */
+} Iteration;
 
 typedef struct {
     PyObject_HEAD
@@ -25,41 +33,56 @@ typedef struct {
     PyObject *refilling;    /* the coroutine that it awaits, or NULL */
 } NextRecord;
 
-static PyTypeObject *async_records_type, *next_record_type;
+static PyTypeObject *joined_records_type, *async_records_type, *next_record_type;
 
-/* Return the next record, or NULL: with an exception, or without one if a poll is needed. */
+/* Return the next record of the iterator, or NULL: with an exception, or without one if it has none left. */
 static PyObject *
-take(AsyncRecords *self)
+take_from_records(Iteration *self)
 {
-    for (int asked = 0;; asked = 1) {
-        if (self->records != NULL) {
-            PyObject *records = Py_NewRef(self->records); /* the iterator may run code that replaces it */
-            PyObject *record = PyIter_Next(records);
-            Py_DECREF(records);
-            if (record != NULL || PyErr_Occurred())
-                return record;
-        }
-        if (asked)
-            return NULL;
-        if (self->next_iterator == NULL) { /* after the garbage collector has cleared it, called by a finalizer */
-            PyErr_SetString(PyExc_RuntimeError, "this iterator has ended");
-            return NULL;
-        }
-        PyObject *iterator = PyObject_CallNoArgs(self->next_iterator);
-        if (iterator == NULL)
-            return NULL;
-        if (!PyIter_Check(iterator)) {
-            Py_DECREF(iterator);
-            PyErr_SetString(PyExc_TypeError, "next_iterator() must return an iterator");
-            return NULL;
-        }
-        PyObject *before = self->records;
-        self->records = iterator;
-        Py_XDECREF(before);
+    if (self->records == NULL)
+        return NULL;
+    PyObject *records = Py_NewRef(self->records); /* the iterator may run code that replaces it */
+    PyObject *record = PyIter_Next(records);
+    Py_DECREF(records);
+    return record;
+}
+
+/* Take from the next iterator. Return -1 with an exception, or without one if there is none. */
+static int
+ask_next_iterator(Iteration *self)
+{
+    if (self->next_iterator == NULL) { /* after the garbage collector has cleared it, called by a finalizer */
+        PyErr_SetString(PyExc_RuntimeError, "this iterator has ended");
+        return -1;
     }
+    PyObject *next_iterator = Py_NewRef(self->next_iterator);
+    PyObject *iterator = PyObject_CallNoArgs(next_iterator);
+    Py_DECREF(next_iterator);
+    if (iterator == NULL)
+        return -1;
+    if (!PyIter_Check(iterator)) {
+        if (iterator != Py_None)
+            PyErr_SetString(PyExc_TypeError, "next_iterator() must return an iterator or None");
+        Py_DECREF(iterator);
+        return -1;
+    }
+    PyObject *before = self->records;
+    self->records = iterator;
+    Py_XDECREF(before);
+    return 0;
 }
 
 /* --- the awaitable */
+
+/* Return the next record, or NULL: with an exception, or without one if a poll is needed. */
+static PyObject *
+take_or_ask_once(Iteration *self)
+{
+    PyObject *record = take_from_records(self);
+    if (record == NULL && !PyErr_Occurred() && ask_next_iterator(self) == 0)
+        record = take_from_records(self);
+    return record;
+}
 
 static PySendResult
 end(NextRecord *self, PySendResult result)
@@ -80,9 +103,9 @@ send_next(PyObject *awaitable, PyObject *sent, PyObject **result)
     }
     if (self->refilling == NULL) {
         PyObject *source = Py_NewRef(self->source), *refill = NULL;
-        *result = take((AsyncRecords *)source);
+        *result = take_or_ask_once((Iteration *)source);
         if (*result == NULL && !PyErr_Occurred())
-            refill = PyObject_CallNoArgs(((AsyncRecords *)source)->refill);
+            refill = PyObject_CallNoArgs(((Iteration *)source)->refill);
         Py_DECREF(source);
         if (refill == NULL)
             return end(self, *result != NULL ? PYGEN_RETURN : PYGEN_ERROR);
@@ -212,7 +235,18 @@ static PyType_Spec next_spec = {
     .slots = next_slots,
 };
 
-/* --- the async iterator */
+/* --- the iterators */
+
+static PyObject *
+next_record(PyObject *iterator)
+{
+    Iteration *self = (Iteration *)iterator;
+    PyObject *record;
+    do
+        record = take_from_records(self);
+    while (record == NULL && !PyErr_Occurred() && ask_next_iterator(self) == 0);
+    return record;
+}
 
 static PyObject *
 anext(PyObject *self)
@@ -226,21 +260,21 @@ anext(PyObject *self)
 static int
 traverse(PyObject *iterator, visitproc visit, void *arg)
 {
-    AsyncRecords *self = (AsyncRecords *)iterator;
+    Iteration *self = (Iteration *)iterator;
     Py_VISIT(Py_TYPE(iterator));
     Py_VISIT(self->next_iterator);
-    Py_VISIT(self->refill);
     Py_VISIT(self->records);
+    Py_VISIT(self->refill);
     return 0;
 }
 
 static int
 clear(PyObject *iterator)
 {
-    AsyncRecords *self = (AsyncRecords *)iterator;
+    Iteration *self = (Iteration *)iterator;
     Py_CLEAR(self->next_iterator);
-    Py_CLEAR(self->refill);
     Py_CLEAR(self->records);
+    Py_CLEAR(self->refill);
     return 0;
 }
 
@@ -250,7 +284,16 @@ deallocate(PyObject *iterator)
     deallocate_with(iterator, clear);
 }
 
-static PyType_Slot slots[] = {
+static PyType_Slot joined_slots[] = {
+    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iternext, next_record},
+    {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear},
+    {Py_tp_dealloc, deallocate},
+    {0, NULL},
+};
+
+static PyType_Slot async_slots[] = {
     {Py_am_aiter, PyObject_SelfIter},
     {Py_am_anext, anext},
     {Py_tp_traverse, traverse},
@@ -259,12 +302,36 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {
-    .name = "kclient.records._native.AsyncRecords",
-    .basicsize = sizeof(AsyncRecords),
+static PyType_Spec joined_spec = {
+    .name = "kclient.records._native.JoinedRecords",
+    .basicsize = sizeof(Iteration),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = slots,
+    .slots = joined_slots,
 };
+
+static PyType_Spec async_spec = {
+    .name = "kclient.records._native.AsyncRecords",
+    .basicsize = sizeof(Iteration),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = async_slots,
+};
+
+static PyObject *
+make(PyTypeObject *type, PyObject *next_iterator, PyObject *refill)
+{
+    Iteration *self = (Iteration *)PyType_GenericAlloc(type, 0); /* zeroed */
+    if (self != NULL) {
+        self->next_iterator = Py_NewRef(next_iterator);
+        self->refill = Py_XNewRef(refill);
+    }
+    return (PyObject *)self;
+}
+
+PyObject *
+make_joined_records(PyObject *Py_UNUSED(module), PyObject *next_iterator)
+{
+    return make(joined_records_type, next_iterator, NULL);
+}
 
 PyObject *
 make_async_records(PyObject *Py_UNUSED(module), PyObject *args)
@@ -272,22 +339,24 @@ make_async_records(PyObject *Py_UNUSED(module), PyObject *args)
     PyObject *next_iterator, *refill;
     if (!PyArg_ParseTuple(args, "OO:async_records", &next_iterator, &refill))
         return NULL;
-    AsyncRecords *self = (AsyncRecords *)PyType_GenericAlloc(async_records_type, 0); /* zeroed */
-    if (self == NULL)
-        return NULL;
-    self->next_iterator = Py_NewRef(next_iterator);
-    self->refill = Py_NewRef(refill);
-    return (PyObject *)self;
+    return make(async_records_type, next_iterator, refill);
+}
+
+/* Make a type, once for the process, and put it into the module. */
+static int
+prepare(PyObject *module, PyTypeObject **type, PyType_Spec *spec)
+{
+    if (*type == NULL)
+        *type = (PyTypeObject *)PyType_FromSpec(spec);
+    return *type == NULL ? -1 : PyModule_AddType(module, *type);
 }
 
 int
-prepare_async_records(PyObject *module)
+prepare_iteration(PyObject *module)
 {
     if (next_record_type == NULL)
         next_record_type = (PyTypeObject *)PyType_FromSpec(&next_spec);
-    if (async_records_type == NULL)
-        async_records_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    if (next_record_type == NULL || async_records_type == NULL)
+    if (next_record_type == NULL || prepare(module, &joined_records_type, &joined_spec) < 0)
         return -1;
-    return PyModule_AddType(module, async_records_type);
+    return prepare(module, &async_records_type, &async_spec);
 }
