@@ -17,6 +17,7 @@ _BASES_AND_MAXIMA = (
     ("retry_backoff_ms", "retry_backoff_max_ms"),
     ("reconnect_backoff_ms", "reconnect_backoff_max_ms"),
     ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms"),
+    ("sasl_login_retry_backoff_ms", "sasl_login_retry_backoff_max_ms"),
 )
 
 _CLASSIC_ONLY = ("session_timeout_ms", "heartbeat_interval_ms", "partition_assignment_strategy")

@@ -24,6 +24,7 @@ SASL_OWN: Final = ("scram_max_iterations", "allow_plaintext_credentials")
 OAUTH_KEYS: Final = ("sasl_oauth_token_provider", "sasl_login_")
 PASSWORD_KEYS: Final = ("sasl_username", "sasl_password", "sasl_jaas_config")
 IN_CLEAR: Final = {"PLAIN": "the password", "OAUTHBEARER": "the token"}
+"""What these mechanisms send as it is."""
 
 
 def disagreements(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[str]:

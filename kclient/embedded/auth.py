@@ -148,6 +148,7 @@ class Authentication:
         self.mechanism = mechanism
         self.username: str | None = None  # set by the last token
         self.expires_at: float | None = None  # of a bearer token, in seconds since 1970
+        self.lifetime_ms = 0  # of the session, once it has begun; 0: no limit
         self._now = now
         self._refused = False
         self._users = users

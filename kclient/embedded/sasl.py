@@ -71,7 +71,7 @@ def answer(connection: ServerConnection, exchange: Authentication, token: bytes)
     return response
 
 
-def session_lifetime_ms(connection: ServerConnection, exchange: Authentication) -> int:
+def _lifetime_ms(connection: ServerConnection, exchange: Authentication) -> int:
     """Return how long the session lasts: no longer than `connections.max.reauth.ms`, nor than a token. 0: no limit."""
     state = connection.broker.state
     most = state.settings.connections_max_reauth_ms
@@ -88,7 +88,7 @@ def _succeed(connection: ServerConnection, exchange: Authentication) -> None:
             "Cannot change principals during re-authentication from "
             f"{connection.principal.replace(':', '.')}: {principal.replace(':', '.')}"
         )
-    lifetime_ms = session_lifetime_ms(connection, exchange)
+    lifetime_ms = exchange.lifetime_ms = _lifetime_ms(connection, exchange)
     connection.principal, connection.mechanism = principal, exchange.mechanism
     connection.authenticated = True
     connection.session_ends = (

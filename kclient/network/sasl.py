@@ -22,12 +22,14 @@ from urllib.parse import unquote_to_bytes
 import attrs
 
 from kclient.config import Config
+from kclient.config.security import IN_CLEAR
 from kclient.errors import AuthenticationError, ConfigError, InternalError, KclientError, ProtocolDecodeError
 from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
 from kclient.generated.sasl_authenticate_response import SaslAuthenticateResponse
 from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
 from kclient.log import get_logger
+from kclient.network.backoff import Backoff
 from kclient.network.errors import where
 from kclient.network.peer import Peer
 from kclient.network.token_source import RefreshTiming, TokenError, TokenSource
@@ -316,17 +318,24 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
     """Return the authenticator, None without SASL. Raise ConfigError for secrets on a plain connection."""
     if "SASL" not in config.security_protocol:
         return None
-    in_clear = config.security_protocol == "SASL_PLAINTEXT" and config.sasl_mechanism in (
-        "PLAIN",
-        "OAUTHBEARER",
-    )
+    in_clear = config.security_protocol == "SASL_PLAINTEXT" and config.sasl_mechanism in IN_CLEAR
     if in_clear and not config.allow_plaintext_credentials:
         raise ConfigError(
             f"{config.sasl_mechanism} needs TLS. It sends the secret as it is. Use security_protocol=SASL_SSL."
         )
     timeout = config.request_timeout_ms / 1000
     if config.sasl_oauth_token_provider is not None:
-        tokens = TokenSource(config.sasl_oauth_token_provider, refresh_timing(config), runtime)
+        tokens = TokenSource(
+            config.sasl_oauth_token_provider,
+            RefreshTiming(
+                window_factor=config.sasl_login_refresh_window_factor,
+                window_jitter=config.sasl_login_refresh_window_jitter,
+                min_period=config.sasl_login_refresh_min_period_seconds,
+                buffer=config.sasl_login_refresh_buffer_seconds,
+            ),
+            Backoff(config.sasl_login_retry_backoff_ms, config.sasl_login_retry_backoff_max_ms, runtime.rng),
+            runtime,
+        )
         return Authenticator(
             Credentials(config.sasl_mechanism, "", Secret(""), tokens=tokens), runtime, timeout
         )
@@ -338,18 +347,6 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
         password = Secret(lambda: parse_jaas(jaas.reveal()).options["password"])
     credentials = Credentials(config.sasl_mechanism, user, password, token, config.scram_max_iterations)
     return Authenticator(credentials, runtime, timeout)
-
-
-def refresh_timing(config: Config) -> RefreshTiming:
-    """Return when tokens are renewed, from Kafka's keys."""
-    return RefreshTiming(
-        window_factor=config.sasl_login_refresh_window_factor,
-        window_jitter=config.sasl_login_refresh_window_jitter,
-        min_period=config.sasl_login_refresh_min_period_seconds,
-        buffer=config.sasl_login_refresh_buffer_seconds,
-        retry_backoff=config.sasl_login_retry_backoff_ms / 1000,
-        retry_backoff_max=config.sasl_login_retry_backoff_max_ms / 1000,
-    )
 
 
 MOST_OFFERED: Final = 20

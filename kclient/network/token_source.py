@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from kclient.log import get_logger
+from kclient.network.backoff import Backoff
 from kclient.runtime import Runtime
 from kclient.security.oauthbearer import OAuthToken
 
@@ -47,8 +48,6 @@ class RefreshTiming:
     window_jitter: float = 0.05
     min_period: float = 60.0
     buffer: float = 300.0
-    retry_backoff: float = 0.1
-    retry_backoff_max: float = 10.0
 
     def refresh_at(self, token: OAuthToken, now: float, draw: float) -> float:
         """Return when to renew a token received at `now`; `draw` is between 0 and 1.
@@ -71,13 +70,15 @@ class RefreshTiming:
 class TokenSource:
     """The token of one client, for all its connections."""
 
-    def __init__(self, provider: TokenProvider, timing: RefreshTiming, runtime: Runtime) -> None:
+    def __init__(
+        self, provider: TokenProvider, timing: RefreshTiming, backoff: Backoff, runtime: Runtime
+    ) -> None:
         self._provider = provider
         self._timing = timing
+        self._backoff = backoff
         self._runtime = runtime
         self._token: OAuthToken | None = None
         self._refresh_at = 0.0
-        self._failures = 0
         self._refreshing: asyncio.Task[OAuthToken] | None = None
 
     async def token(self) -> OAuthToken:
@@ -113,16 +114,14 @@ class TokenSource:
             self._note_failure(exc)
             raise
         now = self._runtime.wall_clock()
-        self._token, self._failures = token, 0
+        self._token = token
+        self._backoff.reset()
         self._refresh_at = self._timing.refresh_at(token, now, self._runtime.rng.random())
         log.debug("a token of %s is valid for %.0f s", token.principal or "?", token.expires_at - now)
         return token
 
     def _note_failure(self, error: TokenError) -> None:
-        timing = self._timing
-        backoff = min(timing.retry_backoff * 2 ** min(self._failures, 30), timing.retry_backoff_max)
-        self._failures += 1
-        self._refresh_at = self._runtime.wall_clock() + backoff
+        self._refresh_at = self._runtime.wall_clock() + self._backoff.next()
         if (kept := self._unexpired()) is not None:
             left = kept.expires_at - self._runtime.wall_clock()
             log.warning(

@@ -12,8 +12,8 @@ import pytest
 from kclient import Consumer, OAuthToken, TopicPartition
 from kclient.config import load
 from kclient.embedded import EmbeddedCluster, Listener
-from kclient.errors import AuthenticationError, ConnectError
-from kclient.security.oauthbearer import unsecured_token
+from kclient.errors import AuthenticationError, AuthorizationError, ConnectError
+from tests.security.tokens import jwt
 
 PARTITION = TopicPartition("orders", 0)
 
@@ -36,11 +36,6 @@ def consumer(cluster: EmbeddedCluster, provider: Any, **keys: Any) -> Consumer:
         auto_offset_reset="earliest",
         **keys,
     )
-
-
-def jwt(lifetime: float = 3_600.0, **claims: Any) -> str:
-    now = time.time()
-    return unsecured_token({"sub": "alice", "iat": now, "exp": now + lifetime, **claims})
 
 
 def refused(cluster: EmbeddedCluster, provider: Any) -> ConnectError:
@@ -66,6 +61,10 @@ def test_the_rights_are_those_of_the_subject(cluster: EmbeddedCluster) -> None:
     with consumer(cluster, lambda: jwt(sub="carol")) as reader:
         reader.assign([PARTITION])
         assert len(reader.poll(5.0)) == 3
+    with consumer(cluster, jwt) as reader:
+        reader.assign([PARTITION])
+        with pytest.raises(AuthorizationError):
+            reader.poll(5.0)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from kclient import OAuthToken
 from kclient.network import token_source
+from kclient.network.backoff import Backoff
 from kclient.network.token_source import RefreshTiming, TokenError, TokenProvider, TokenSource
 from kclient.runtime import Runtime
 from kclient.security.oauthbearer import unsecured_token
@@ -27,8 +28,16 @@ class Clock:
 
     now: float = EIGHT
 
-    def source(self, provider: TokenProvider, **timing: float) -> TokenSource:
-        return TokenSource(provider, RefreshTiming(**timing), Runtime(wall_clock=lambda: self.now))
+    def source(self, provider: TokenProvider, backoff: Backoff | None = None) -> TokenSource:
+        runtime = Runtime(wall_clock=lambda: self.now)
+        return TokenSource(provider, RefreshTiming(), backoff or Backoff(100, 10_000, runtime.rng), runtime)
+
+
+class WithoutJitter:
+    """A random generator for Backoff."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
 
 
 @attrs.define
@@ -164,7 +173,7 @@ def test_after_a_failure_the_provider_rests_twice_as_long_each_time() -> None:
     async def scenario() -> None:
         clock = Clock()
         provider = Provider(clock)
-        source = clock.source(provider, retry_backoff=1.0, retry_backoff_max=3.0)
+        source = clock.source(provider, Backoff(1_000, 3_000, WithoutJitter()))
         await source.token()
         clock.now += 52 * MINUTE
         provider.error = OSError()

@@ -25,6 +25,7 @@ from kclient.security.oauthbearer import unsecured_token
 from tests.realtime import within
 from tests.security.certificates import Authority
 from tests.security.conftest import PLAIN_MODULE, REAUTHENTICATE_MS, RECORDS, SCRAM_MODULE, TOPIC, SecureKafka
+from tests.security.tokens import jwt
 
 pytestmark = pytest.mark.kafka
 
@@ -49,11 +50,6 @@ def consumer(secure: SecureKafka, listener: str, host: str = "127.0.0.1", **keys
         auto_offset_reset="earliest",
         **{name: value for name, value in given.items() if value is not None},
     )
-
-
-def jwt(lifetime: float = 60.0) -> str:
-    now = time.time()
-    return unsecured_token({"sub": "alice", "iat": now, "exp": now + lifetime})
 
 
 def with_tokens(secure: SecureKafka, provider: Callable[[], str]) -> Consumer:

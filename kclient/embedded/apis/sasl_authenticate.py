@@ -26,8 +26,7 @@ async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> S
         response = SaslAuthenticateResponse(auth_bytes=sasl.answer(connection, exchange, request.auth_bytes))
     except AuthenticationFailedError as exc:
         raise ApiError(SASL_AUTHENTICATION_FAILED, str(exc)) from None
-    if exchange.username is not None:
-        response.session_lifetime_ms = sasl.session_lifetime_ms(connection, exchange)
+    response.session_lifetime_ms = exchange.lifetime_ms
     return response
 
 
