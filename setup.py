@@ -27,7 +27,7 @@ is_pure = (
 
 native = Extension(
     "kclient.records._native",
-    ["native/decoder.c", "native/records.c", "native/iteration.c", "native/arrow.c"],
+    ["native/decoder.c", "native/batches.c", "native/records.c", "native/iteration.c", "native/arrow.c"],
     depends=["native/native.h"],
     define_macros=[("Py_LIMITED_API", LIMITED_API)],
     py_limited_api=True,

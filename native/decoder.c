@@ -24,19 +24,7 @@
 
 #include "native.h"
 
-#define MIN_RECORD_BYTES 7
 #define NO_HEADERS (-1)
-
-/* One column for each number of a record. */
-typedef struct {
-    int64_t *offsets;
-    int64_t *timestamps;
-    int32_t *key_starts;
-    int32_t *key_sizes;
-    int32_t *value_starts;
-    int32_t *value_sizes;
-    int32_t *header_starts;
-} Columns;
 
 static enum problem
 refuse(Section *section, enum problem problem, int64_t first, int64_t second)
@@ -183,7 +171,7 @@ decode_record(Section *section, Columns *columns, int64_t index)
 }
 
 /* Decode up to `count` records; return how many are sound, and in `*position` where the last of them ends. */
-static Py_ssize_t
+Py_ssize_t
 decode_records(Section *section, Columns *columns, Py_ssize_t count, int64_t *position, enum problem *problem)
 {
     Py_ssize_t done = 0;
@@ -198,7 +186,50 @@ decode_records(Section *section, Columns *columns, Py_ssize_t count, int64_t *po
 
 /* --- what Python calls ------------------------------------------------------------------------------------------- */
 
-#define COLUMNS 7
+static const int width[NUMBER_COLUMNS] = {8, 8, 4, 4, 4, 4, 4};
+
+/* Make the bytes of columns for so many records. Return -1 on failure; the caller releases what was made. */
+int
+new_columns(PyObject **made, Py_ssize_t records)
+{
+    for (int i = 0; i < NUMBER_COLUMNS; i++)
+        if ((made[i] = PyBytes_FromStringAndSize(NULL, width[i] * records)) == NULL)
+            return -1;
+    return 0;
+}
+
+/* CPython places the content of a bytes object at a multiple of 8, as the columns need it. */
+Columns
+columns_of(PyObject **made)
+{
+    return (Columns){
+        (int64_t *)(void *)PyBytes_AsString(made[0]), (int64_t *)(void *)PyBytes_AsString(made[1]),
+        (int32_t *)(void *)PyBytes_AsString(made[2]), (int32_t *)(void *)PyBytes_AsString(made[3]),
+        (int32_t *)(void *)PyBytes_AsString(made[4]), (int32_t *)(void *)PyBytes_AsString(made[5]),
+        (int32_t *)(void *)PyBytes_AsString(made[6]),
+    };
+}
+
+/* Keep the first records only. Return -1 on failure. */
+int
+shorten_columns(PyObject **made, Py_ssize_t records)
+{
+    for (int i = 0; i < NUMBER_COLUMNS; i++) {
+        PyObject *sound = PyBytes_FromStringAndSize(PyBytes_AsString(made[i]), width[i] * records);
+        if (sound == NULL)
+            return -1;
+        Py_DECREF(made[i]);
+        made[i] = sound;
+    }
+    return 0;
+}
+
+void
+release_columns(PyObject **made)
+{
+    for (int i = 0; i < NUMBER_COLUMNS; i++)
+        Py_CLEAR(made[i]);
+}
 
 /* How many records can be tried: one more than have room, so that the first bad one has a place to fail in. */
 static Py_ssize_t
@@ -220,8 +251,7 @@ PyDoc_STRVAR(decode_doc,
 static PyObject *
 decode(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    static const int width[COLUMNS] = {8, 8, 4, 4, 4, 4, 4};
-    PyObject *data, *made[COLUMNS] = {NULL}, *result = NULL;
+    PyObject *data, *made[NUMBER_COLUMNS] = {NULL}, *result = NULL;
     Py_ssize_t count;
     long long position, end, base_offset, base_timestamp, previous_delta, last_delta, max_headers;
 
@@ -240,16 +270,9 @@ decode(PyObject *Py_UNUSED(module), PyObject *args)
         .last_delta = last_delta, .max_headers = max_headers,
     };
     Py_ssize_t capacity = capacity_for(&section, count), done;
-    for (int i = 0; i < COLUMNS; i++)
-        if ((made[i] = PyBytes_FromStringAndSize(NULL, width[i] * capacity)) == NULL)
-            goto end;
-    /* CPython places the content of a bytes object at a multiple of 8, as the columns need it. */
-    Columns columns = {
-        (int64_t *)(void *)PyBytes_AsString(made[0]), (int64_t *)(void *)PyBytes_AsString(made[1]),
-        (int32_t *)(void *)PyBytes_AsString(made[2]), (int32_t *)(void *)PyBytes_AsString(made[3]),
-        (int32_t *)(void *)PyBytes_AsString(made[4]), (int32_t *)(void *)PyBytes_AsString(made[5]),
-        (int32_t *)(void *)PyBytes_AsString(made[6]),
-    };
+    if (new_columns(made, capacity) < 0)
+        goto end;
+    Columns columns = columns_of(made);
     int64_t decoded_to;
     enum problem problem;
     if (capacity >= RECORDS_WITHOUT_GIL) {
@@ -260,25 +283,19 @@ decode(PyObject *Py_UNUSED(module), PyObject *args)
     else
         done = decode_records(&section, &columns, capacity, &decoded_to, &problem);
 
-    if (done < capacity) {
-        for (int i = 0; i < COLUMNS; i++) {
-            PyObject *sound = PyBytes_FromStringAndSize(PyBytes_AsString(made[i]), width[i] * done);
-            if (sound == NULL)
-                goto end;
-            Py_DECREF(made[i]);
-            made[i] = sound;
-        }
-    }
+    if (done < capacity && shorten_columns(made, done) < 0)
+        goto end;
     result = Py_BuildValue("(LiLLSSSSSSS)", (long long)decoded_to, (int)problem, (long long)section.detail[0],
                            (long long)section.detail[1], made[0], made[1], made[2], made[3], made[4], made[5], made[6]);
 end:
-    for (int i = 0; i < COLUMNS; i++)
-        Py_XDECREF(made[i]);
+    release_columns(made);
     return result;
 }
 
 static PyMethodDef methods[] = {
     {"decode", decode, METH_VARARGS, decode_doc},
+    {"find_batches", find_batches, METH_VARARGS, "Find plain batches; kclient.records.small_batches has the meaning."},
+    {"decode_batches", decode_batches, METH_VARARGS, "Decode them; kclient.records.small_batches has the meaning."},
     {"records", make_records, METH_VARARGS, "Iterate over records; Columns.rows has the meaning of the arguments."},
     {"async_records", make_async_records, METH_VARARGS, "Iterate asynchronously; native/iteration.c."},
     {"joined_records", make_joined_records, METH_O, "Iterate over iterators; native/iteration.c."},

@@ -46,6 +46,20 @@ typedef struct {
     int64_t detail[2];
 } Section;
 
+#define MIN_RECORD_BYTES 7
+#define NUMBER_COLUMNS 7
+
+/* One column for each number of a record. */
+typedef struct {
+    int64_t *offsets;
+    int64_t *timestamps;
+    int32_t *key_starts;
+    int32_t *key_sizes;
+    int32_t *value_starts;
+    int32_t *value_sizes;
+    int32_t *header_starts;
+} Columns;
+
 /* Read a varint of at most 32 or 64 bits, without undoing zig-zag. */
 enum problem read_long_varint(Section *section, int bits, uint64_t *raw);
 
@@ -83,6 +97,18 @@ deallocate_with(PyObject *object, inquiry clear)
     PyObject_GC_Del(object);
     Py_DECREF(type);
 }
+
+/* decoder.c */
+Py_ssize_t decode_records(Section *section, Columns *columns, Py_ssize_t count, int64_t *position,
+                          enum problem *problem);
+int new_columns(PyObject **made, Py_ssize_t records);
+Columns columns_of(PyObject **made);
+int shorten_columns(PyObject **made, Py_ssize_t records);
+void release_columns(PyObject **made);
+
+/* batches.c */
+PyObject *find_batches(PyObject *module, PyObject *args);
+PyObject *decode_batches(PyObject *module, PyObject *args);
 
 /* records.c */
 int prepare_records(PyObject *module);

@@ -15,6 +15,24 @@ def decode(
     max_headers: int,
     /,
 ) -> tuple[int, int, int, int, bytes, bytes, bytes, bytes, bytes, bytes, bytes]: ...
+def find_batches(
+    field: bytes,
+    position: int,
+    next_offset: int,
+    most_records: int,
+    most_batches: int,
+    most_bytes: int,
+    with_transactions: bool,
+    /,
+) -> tuple[list[tuple[int, int, int, int]], int, int]: ...
+def decode_batches(
+    field: bytes,
+    batches: list[tuple[int, int, int, int]],
+    data: bytes,
+    sizes: list[int] | None,
+    max_headers: int,
+    /,
+) -> tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, bytes]: ...
 def records(
     kind: type[R],
     topic: str,

@@ -42,7 +42,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _MESSAGE_0 = struct.Struct(">qiIbb")
 _MESSAGE_1 = struct.Struct(">qiIbbq")
 
-_CRC32C_FROM = 21
+CRC32C_FROM = 21
 _CRC32_FROM = 16
 
 
@@ -128,7 +128,7 @@ class Batch:
 
     def check_crc(self) -> None:
         """Raise CorruptBatchError if the stored CRC is not that of the bytes."""
-        actual = crc32c(self.view(_CRC32C_FROM)) if self.magic == 2 else zlib.crc32(self.view(_CRC32_FROM))
+        actual = crc32c(self.view(CRC32C_FROM)) if self.magic == 2 else zlib.crc32(self.view(_CRC32_FROM))
         if actual != self.crc:
             raise CorruptBatchError(f"its stored CRC is {self.crc:#010x}, its bytes give {actual:#010x}")
 
@@ -144,24 +144,29 @@ def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:
 
 def batch_headers(field: bytes | memoryview) -> Iterator[Batch]:
     """Return the same as `read_batches` without copying the field, for callers that only read headers."""
+    batch = batch_at(field, 0)
+    while batch is not None:
+        yield batch
+        batch = batch_at(field, batch.end)
+
+
+def batch_at(field: bytes | memoryview, position: int) -> Batch | None:
+    """Return the batch that begins at the position, None if it is incomplete. Raise what `read_batches` raises."""
     size = len(field)
-    position = 0
-    while size - position >= SIZE_PREFIX_BYTES:
-        base_offset, length = _PREFIX.unpack_from(field, position)
-        if length < MIN_MESSAGE_BYTES:
-            raise CorruptBatchError(f"no batch is as short as {length} bytes", base_offset=base_offset)
-        if size - position <= MAGIC_POSITION:
-            return
-        magic = field[position + MAGIC_POSITION]
-        if magic > 2:
-            raise UnsupportedFormatError(
-                f"its format (magic) is {magic}", base_offset=base_offset, magic=magic
-            )
-        end = position + SIZE_PREFIX_BYTES + length
-        if end > size:
-            return
-        yield _read_batch(field, position, end) if magic == 2 else _read_message(field, position, end)
-        position = end
+    if size - position < SIZE_PREFIX_BYTES:
+        return None
+    base_offset, length = _PREFIX.unpack_from(field, position)
+    if length < MIN_MESSAGE_BYTES:
+        raise CorruptBatchError(f"no batch is as short as {length} bytes", base_offset=base_offset)
+    if size - position <= MAGIC_POSITION:
+        return None
+    magic = field[position + MAGIC_POSITION]
+    if magic > 2:
+        raise UnsupportedFormatError(f"its format (magic) is {magic}", base_offset=base_offset, magic=magic)
+    end = position + SIZE_PREFIX_BYTES + length
+    if end > size:
+        return None
+    return _read_batch(field, position, end) if magic == 2 else _read_message(field, position, end)
 
 
 def first_batch_size(data: bytes | bytearray | memoryview) -> int | None:

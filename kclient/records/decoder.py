@@ -111,6 +111,11 @@ def is_native() -> bool:
     return decoder().name == "native"
 
 
+def reads_small_batches(decoder: Decoder) -> bool:
+    """Return whether the decoder is that of the extension, which decodes several small batches at once too."""
+    return getattr(decoder, "reads_small_batches", False) is True
+
+
 @functools.cache
 def _in_use() -> tuple[Decoder, DecoderChoice]:
     wanted = os.environ.get(VARIABLE, "")

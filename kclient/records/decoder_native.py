@@ -118,6 +118,7 @@ class NativeDecoder:
     """Implement `decoder.Decoder`, which documents the arguments."""
 
     columns_type: type[Columns] = ArrayColumns
+    reads_small_batches: Final = True  # with `small_batches`
 
     def decode(
         self,

@@ -22,25 +22,29 @@ import attrs
 
 from kclient.errors import DecodeError
 from kclient.records.aborted import AbortedTransaction, AbortedTransactions
-from kclient.records.batch import Batch, first_batch_size, read_batches
+from kclient.records.batch import Batch, batch_at, first_batch_size
 from kclient.records.columns import Columns
-from kclient.records.decoder import Decoder, decoder_in_use
+from kclient.records.decoder import Decoder, decoder_in_use, reads_small_batches
 from kclient.records.deserialize import Deserializer, Deserializers
 from kclient.records.errors import BATCH_ERRORS, BatchError, truncated_fetch, with_location
 from kclient.records.headers import MAX_HEADERS_PER_RECORD
 from kclient.records.legacy import lies_below
-from kclient.records.sections import MAX_DECOMPRESSED_BATCH_BYTES, Section, columns_for, open_batch
+from kclient.records.sections import (
+    MAX_DECOMPRESSED_BATCH_BYTES,
+    UNPACKED_BYTES_A_UNIT,
+    WORK_A_BATCH,
+    Section,
+    columns_for,
+    open_batch,
+)
 from kclient.records.undecodable import Undecodable
 from kclient.types import IsolationLevel, TopicPartition
 
 STALE = -1
 
 # A call of `take` ends, full or not, after so much work that gave no records: a caller in an event loop
-# regains control within milliseconds. The unit is one record decoded and dropped; entering a batch costs about
-# as much as twenty, and unpacking 2 KiB as much as one.
+# regains control within milliseconds. The unit is one record decoded and dropped.
 WORK_A_CALL = 4000
-WORK_A_BATCH = 20
-UNPACKED_BYTES_A_UNIT = 2048
 
 
 @attrs.define(eq=False)
@@ -127,7 +131,9 @@ class PartitionReader:
         self._deserializes = key_deserializer is not None or value_deserializer is not None
         read_committed = isolation_level == IsolationLevel.READ_COMMITTED
         self._aborted = AbortedTransactions(aborted_transactions) if read_committed else None
-        self._batches = read_batches(data)
+        self._field = bytes(data)
+        self._position = 0  # of the next batch in the field
+        self._reads_small_batches = reads_small_batches(self._decoder) and not self._deserializes
         self._batch: Batch | None = None
         self._section: Section | None = None
         self._undelivered: Columns | None = None
@@ -189,7 +195,10 @@ class PartitionReader:
             elif self._section is not None:
                 wanted -= self._decode(self._section, runs, wanted)
             elif self._batch is not None and self._unpacked < max_unpacked_bytes:
-                self._enter(self._batch)
+                decoded = self._decode_small_batches(runs, wanted, max_unpacked_bytes - self._unpacked)
+                if not decoded:
+                    self._enter(self._batch)
+                wanted -= decoded
             else:
                 break
         return None
@@ -221,6 +230,36 @@ class PartitionReader:
                     self._leave_if_finished()
         except BATCH_ERRORS as exc:
             self._stop(exc, batch)
+
+    def _decode_small_batches(self, runs: list[Columns], wanted: int, most_unpacked: int) -> int:
+        """Decode the next batches together if they are small and plain; return how many records were put into `runs`.
+
+        `small_batches` has the rules. Any other batch is left where it is.
+        """
+        batch = self._batch
+        if not self._reads_small_batches or batch is None or batch.magic < 2:
+            return 0
+        from kclient.records.small_batches import Wanted, read_small_batches
+
+        most = Wanted(
+            records=wanted,
+            unpacked_bytes=most_unpacked,
+            work=self._work_left,
+            check_crcs=self._check_crcs,
+            max_batch_bytes=self._limit,
+            max_headers=self._max_headers,
+            with_transactions=self._aborted is None,
+        )
+        found = read_small_batches(self._field, batch.start, self.next_offset, most)
+        if found is None:
+            return 0
+        runs.append(found.columns)
+        self.leader_epoch = found.columns.leader_epoch
+        self.next_offset, self._position = found.next_offset, found.end
+        self._unpacked += found.unpacked_bytes
+        self._work_left -= found.work
+        self._find_next_batch()
+        return len(found.columns)
 
     def _decode(self, section: Section, runs: list[Columns], wanted: int) -> int:
         """Decode up to `wanted` records, drop those below the position, return how many were put into `runs`."""
@@ -275,9 +314,11 @@ class PartitionReader:
 
     def _find_next_batch(self) -> None:
         try:
-            self._batch = next(self._batches, None)
+            self._batch = batch_at(self._field, self._position)
         except BATCH_ERRORS as exc:
             self._stop(exc, None)
+        else:
+            self._position = len(self._field) if self._batch is None else self._batch.end
 
     def _stop(self, error: BatchError, batch: Batch | None) -> None:
         """Keep the error and stop reading: no later batch can be found after a bad length."""

@@ -6,7 +6,8 @@ native/ is compiled with both sanitizers into a temporary folder, and a child pr
 first. There, sections of records are written, each is damaged in a few places in DAMAGED ways, and decoded by both
 decoders: the same columns, or the same error with the same text. One of EXPORTED is used further: record objects are
 made of the columns in both ways; the columns are exported as an Arrow stream, which is read and compared, or dropped at
-some point before; then again with wrong numbers in them, which is a stream or a ValueError. PYTHONMALLOC=malloc gives
+some point before; then again with wrong numbers in them, which is a stream or a ValueError. After every FIELDS sections
+a field of several batches is compared (`fields`). PYTHONMALLOC=malloc gives
 each object its own place on the heap, so that a read past its end is noticed, and so is memory that is released twice.
 The first difference or report ends the run, with the seed and the number of the section, which repeat it.
 """
@@ -38,6 +39,7 @@ from kclient.records.reader import Chunk
 from kclient.records.records import Record
 from kclient.records.varint import encode_signed
 from kclient.types import TimestampType, TopicPartition
+from tests.fuzz.fields import Fields, compare_field
 from tests.records.arrow_capsules import batches_of, expected, moved, read, release, stream_of
 
 ROOT: Final = Path(__file__).parents[2]
@@ -53,6 +55,7 @@ DAMAGED: Final = (
 EXPORTED: Final = (
     19  # one of so many is used further, which costs as much as comparing ten; shares no factor with DAMAGED
 )
+FIELDS: Final = 20
 PROGRESS: Final = 1_000_000  # sections
 PARTITION: Final = TopicPartition("t", 3)
 EDGES: Final = (0, 1, 2, 3, 0x7F, 0x80, 0xFE, 0xFF)
@@ -318,12 +321,14 @@ def damage(columns: Columns) -> None:
 
 def compare_sections(sections: int, seed: int) -> Counter[str]:
     """Compare so many sections; how they ended. Progress is written to stderr."""
-    native, ends = sanitized_decoder(), Counter[str]()
+    native, ends, fields = sanitized_decoder(), Counter[str](), iter(Fields(seed))
     for number, section in enumerate(itertools.islice(Sections(seed), sections)):
         try:
             ends[compare(native, section, further=number % EXPORTED == 0)] += 1
+            if number % FIELDS == 0:
+                ends[compare_field(native, next(fields))] += 1
         except Exception:
-            print(f"section {number} of seed {seed} differs: {section}", flush=True)
+            print(f"section {number} of seed {seed}, or the field after it, differs: {section}", flush=True)
             raise
         if number % PROGRESS == PROGRESS - 1:
             print(f"{number + 1:,} sections", file=sys.stderr, flush=True)
