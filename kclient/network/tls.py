@@ -193,7 +193,7 @@ def tls_of(config: Config) -> Tls | None:
     versions = [VERSIONS[name] for name in config.ssl_enabled_protocols]
     return Tls(
         TlsOptions(
-            trusted=_trusted(config),
+            trusted=trusted_of(config),
             identity=_identity(config),
             key=config.ssl_keystore_key,
             chain=config.ssl_keystore_certificate_chain,
@@ -207,7 +207,11 @@ def tls_of(config: Config) -> Tls | None:
     )
 
 
-def _trusted(config: Config) -> CertificateStore | Secret | None:
+def trusted_of(config: Config) -> CertificateStore | Secret | None:
+    """Return the authorities that the configuration names, None for those of the operating system."""
+    if config.ssl_context is not None:
+        known = config.ssl_context.get_ca_certs(binary_form=True)
+        return Secret("".join(map(ssl.DER_cert_to_PEM_cert, known))) if known else None
     if config.ssl_truststore_location is None:
         return config.ssl_truststore_certificates
     kind, password = config.ssl_truststore_type, config.ssl_truststore_password

@@ -114,6 +114,7 @@ class TlsOptions:
     verify: bool = True
     check_hostname: bool = True
     context: ssl.SSLContext | None = None  # a ready one, used as it is
+    trusts_system: bool = False  # the authorities of the operating system beside `trusted`
 
     @property
     def authorities(self) -> str:
@@ -193,9 +194,9 @@ class _Material:
         )
         context.options |= ssl.OP_NO_RENEGOTIATION
         options.ciphers.apply(context)
-        if self.trusted is None:
+        if self.trusted is None or options.trusts_system:
             context.load_default_certs()
-        else:
+        if self.trusted is not None:
             _trust(context, self.trusted, options.authorities)
         if self.identity is not None:
             _show(context, self.identity)
