@@ -2,7 +2,8 @@
 
 from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.listener import Listener
+from kclient.embedded.oauth import OAuthValidator
 from kclient.embedded.observer import Observer
 from kclient.records.writer import NewRecord
 
-__all__ = ["EmbeddedCluster", "Listener", "NewRecord", "Observer"]
+__all__ = ["EmbeddedCluster", "Listener", "NewRecord", "OAuthValidator", "Observer"]

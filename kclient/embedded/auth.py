@@ -5,8 +5,10 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Final
 
+from kclient.embedded.oauth import INVALID, OAuthValidator, TokenRefusedError
 from kclient.embedded.releases import Release
 from kclient.errors import ArgumentError
+from kclient.log import get_logger
 from kclient.runtime import Runtime
 from kclient.security import (
     SCRAM_DIGESTS,
@@ -18,7 +20,9 @@ from kclient.security import (
     plain_user,
     scram_credential,
 )
-from kclient.security.oauthbearer import claims_of, is_unsecured, read_bearer_message
+from kclient.security.oauthbearer import read_bearer_message
+
+logger = get_logger("kclient.embedded")
 
 OPERATIONS = frozenset(
     {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}
@@ -134,9 +138,6 @@ class Users:
         return self._credentials.get((mechanism, name))
 
 
-REFUSAL: Final = '{"status":"invalid_token"}'
-
-
 class AuthenticationFailedError(Exception):
     """Authentication failed; the text is the error message of Kafka."""
 
@@ -144,13 +145,14 @@ class AuthenticationFailedError(Exception):
 class Authentication:
     """One SASL exchange: tokens of the client in, responses out, and at the end the name of the user."""
 
-    def __init__(self, users: Users, mechanism: str, nonce: str, now: float = 0.0) -> None:
+    def __init__(self, users: Users, mechanism: str, nonce: str, oauth: OAuthValidator, now: float) -> None:
         self.mechanism = mechanism
         self.username: str | None = None  # set by the last token
         self.expires_at: float | None = None  # of a bearer token, in seconds since 1970
         self.lifetime_ms = 0  # of the session, once it has begun; 0: no limit
         self._now = now
-        self._refused = False
+        self._challenge = ""  # what a refused token was answered with
+        self._oauth = oauth
         self._users = users
         self._scram: ScramServer | None = None
         if mechanism in SCRAM_DIGESTS:
@@ -175,22 +177,20 @@ class Authentication:
         return response
 
     def _bearer(self, message: bytes) -> bytes:
-        """Accept an unsecured token that has not expired, as Kafka's own validator does (KIP-255)."""
-        if self._refused:
-            raise AuthenticationFailedError(REFUSAL)
+        """Answer a refused token with a challenge; the error follows the client's next message (RFC 7628, 3.2.3)."""
+        if self._challenge:
+            raise AuthenticationFailedError(self._challenge)
         try:
-            token = read_bearer_message(message).token
-            claims = claims_of(token)
-            expires_at, subject = claims.get("exp"), claims.get("sub")
-            if not is_unsecured(token) or not isinstance(subject, str) or not subject:
-                raise ValueError
-            if not isinstance(expires_at, int | float) or expires_at <= self._now:
-                raise ValueError
-        except ValueError:
-            self._refused = True
-            return REFUSAL.encode()
-        self.username, self.expires_at = subject, float(expires_at)
-        return b""
+            token = self._oauth.validate(read_bearer_message(message).token, self._now)
+        except TokenRefusedError as exc:
+            self._challenge, reason = exc.challenge, str(exc)
+        except ValueError as exc:
+            self._challenge, reason = INVALID, str(exc)
+        else:
+            self.username, self.expires_at = token.principal, token.expires_at
+            return b""
+        logger.info("refused a token of OAUTHBEARER: %s", reason)
+        return self._challenge.encode()
 
     def _plain(self, token: bytes) -> str:
         try:

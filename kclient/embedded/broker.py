@@ -114,7 +114,7 @@ class EmbeddedBroker(BrokerState):
         if waiting and key not in apis.BEFORE_AUTHENTICATION:
             raise ProtocolDecodeError(f"API {key} came before authentication")
         ends = connection.session_ends
-        if ends is not None and self.state.clock.now() > ends and key not in apis.BEFORE_AUTHENTICATION:
+        if ends is not None and self.state.clock.now() > ends and key not in apis.AUTHENTICATION:
             raise ProtocolDecodeError(f"API {key} came after the session's end")
         header, at = read_message("RequestHeader", request_header_version(key, version), frame)
         message, _ = read_message(request_name(key), version, frame, at)

@@ -30,6 +30,7 @@ from kclient.embedded.control.security import SecurityControls
 from kclient.embedded.control.topics import TopicControls
 from kclient.embedded.listener import PLAINTEXT, Listener, Serve, serve
 from kclient.embedded.loop_thread import ClusterLoop, control
+from kclient.embedded.oauth import OAuthValidator
 from kclient.embedded.observer import LoggedRequest, Observer, RequestLog
 from kclient.embedded.releases import Release
 from kclient.embedded.settings import settings
@@ -48,7 +49,8 @@ class EmbeddedCluster(
     `racks` one for each broker; `addresses` host and port for each broker instead of loopback and any free port;
     `serve` opens a broker's port, for networks that are none; `listeners` are more ways to reach every broker beside
     PLAINTEXT, found with `servers(name)`: `Listener("SASL_SSL", ssl=context, mechanisms=("PLAIN", "SCRAM-SHA-256"))`;
-    `users` name → password, for those with mechanisms.
+    `users` name → password, for those with mechanisms; `oauth` how the tokens of OAUTHBEARER are checked, instead of
+    accepting unsecured ones of anyone.
 
     Raise ConfigError for a setting that is not honoured, ArgumentError for an unknown release.
     """
@@ -66,6 +68,7 @@ class EmbeddedCluster(
         serve: Serve = serve,
         listeners: Sequence[Listener] = (),
         users: Mapping[str, str] | None = None,
+        oauth: OAuthValidator | None = None,
     ) -> None:
         if brokers < 1 or len(racks or ()) not in (0, brokers) or len(addresses or ()) not in (0, brokers):
             raise ArgumentError(
@@ -79,6 +82,7 @@ class EmbeddedCluster(
             runtime=runtime,
             clock=Clock(runtime),
             serve=serve,
+            oauth=oauth or OAuthValidator(),
         )
         self._brokers = {}
         for number in range(brokers):

@@ -45,7 +45,8 @@ def begin(connection: ServerConnection, mechanism: str, *, raw: bool) -> None:
     if connection.authenticated:
         connection.renewed_at = state.clock.now()
     nonce = state.runtime.random_bytes(NONCE_BYTES).hex()
-    exchange = connection.sasl = Authentication(state.users, mechanism, nonce, state.runtime.wall_clock())
+    now = state.runtime.wall_clock()
+    exchange = connection.sasl = Authentication(state.users, mechanism, nonce, state.oauth, now)
 
     async def answer_raw(frame: memoryview) -> bytes:
         try:
@@ -91,7 +92,7 @@ def _succeed(connection: ServerConnection, exchange: Authentication) -> None:
     lifetime_ms = exchange.lifetime_ms = _lifetime_ms(connection, exchange)
     connection.principal, connection.mechanism = principal, exchange.mechanism
     connection.authenticated = True
-    connection.session_ends = (
-        connection.broker.state.clock.now() + lifetime_ms / 1000 if lifetime_ms > 0 else None
-    )
+    # Expired by the token's end, within the skew, the session has already ended; 0 tells the client nothing of that.
+    limited = lifetime_ms > 0 or exchange.expires_at is not None
+    connection.session_ends = connection.broker.state.clock.now() + lifetime_ms / 1000 if limited else None
     connection.sasl, connection.raw, connection.smallest = None, None, SMALLEST_FRAME

@@ -15,6 +15,7 @@ from kclient.embedded.auth import Acl, Users
 from kclient.embedded.clock import Clock, Timer
 from kclient.embedded.faults import Faults
 from kclient.embedded.listener import Listener, Serve, serve
+from kclient.embedded.oauth import OAuthValidator
 from kclient.embedded.observer import Observer
 from kclient.embedded.partition import Partition, Topic
 from kclient.embedded.releases import Release
@@ -37,6 +38,7 @@ class ClusterState:
     serve: Serve = serve  # how a broker opens a port
     acl: Acl = attrs.field(factory=Acl)
     users: Users = attrs.field(factory=Users)
+    oauth: OAuthValidator = attrs.field(factory=OAuthValidator)
     faults: Faults = attrs.field(factory=Faults)
     brokers: dict[int, BrokerState] = attrs.field(factory=dict)
     topics: dict[str, Topic] = attrs.field(factory=dict)

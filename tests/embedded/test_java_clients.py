@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,9 +32,9 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield cluster
 
 
-def run(main: str, *arguments: str) -> str:
-    """What a Java program printed, which ended well."""
-    jvm = [java() or "java", *QUICK_START, "-cp", classpath("4.3.1")]
+def run(main: str, *arguments: str, options: Sequence[str] = ()) -> str:
+    """What a Java program printed, which ended well; the options are those of the JVM."""
+    jvm = [java() or "java", *QUICK_START, *options, "-cp", classpath("4.3.1")]
     ended = subprocess.run(
         [*jvm, main, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
     )

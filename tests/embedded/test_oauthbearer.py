@@ -83,6 +83,24 @@ def test_a_token_that_the_broker_finds_expired(cluster: EmbeddedCluster) -> None
     assert "invalid_token" in error.text
 
 
+def test_a_token_that_is_about_to_expire_is_replaced(cluster: EmbeddedCluster) -> None:
+    """A broker renews no session within a second, so one of 0.9 s is of no use."""
+    error = refused(cluster, lambda: OAuthToken(value=jwt(0.9), expires_at=time.time() + 60))
+    assert "accepted the token of OAUTHBEARER for" in error.text
+    assert "the clocks differ" in error.text
+
+
+def test_a_refused_token_is_not_sent_again_though_the_connection_ends_first(cluster: EmbeddedCluster) -> None:
+    """The broker says "invalid_token", and the connection is reset before it could say what follows (RFC 7628)."""
+    cluster.cut("SaslAuthenticate", times=None, only_if=lambda request: request.auth_bytes == b"\x01")
+    tokens = iter([jwt(sub=""), jwt()])
+    with consumer(cluster, lambda: OAuthToken(value=next(tokens), expires_at=time.time() + 60)) as reader:
+        with pytest.raises(ConnectError) as caught:
+            reader.list_topics(timeout=5.0)
+        assert not isinstance(caught.value, AuthenticationError)
+        assert "orders" in reader.list_topics(timeout=5.0)
+
+
 def test_a_provider_that_fails_is_a_typed_error(cluster: EmbeddedCluster) -> None:
     def provider() -> str:
         raise PermissionError("401")

@@ -19,7 +19,8 @@ from kclient.protocol.errors import UNSUPPORTED_VERSION
 from kclient.protocol.registry import write_message
 
 API_VERSIONS: Final = 18
-BEFORE_AUTHENTICATION: Final = (API_VERSIONS, 17, 36)
+AUTHENTICATION: Final = (17, 36)  # SaslHandshake, SaslAuthenticate
+BEFORE_AUTHENTICATION: Final = (API_VERSIONS, *AUTHENTICATION)
 
 MODULES: Final = {
     "AddOffsetsToTxn": "add_offsets_to_txn",
