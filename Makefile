@@ -8,13 +8,14 @@ JOBS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+KERBEROS := $(VENV)/.kerberos
 FLIGHTS := $(VENV)/.flights
 
 # The tests start hundreds of processes that import kclient: each would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars codegen check bytecode format test verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
+.PHONY: help setup kerberos jars codegen check bytecode format test verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +28,20 @@ $(READY): pyproject.toml setup.py $(wildcard native/*)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable '.[dev]'
 	@touch $@
+
+kerberos: $(KERBEROS)  ## what the tests of Kerberos need: a KDC and headers (Debian packages, as root) and the extra [kerberos]
+
+# Without it those tests are skipped with the reason, so nothing here fails. RUNLEVEL=1: the package starts no KDC.
+KERBEROS_PACKAGES := krb5-kdc krb5-admin-server krb5-user libkrb5-dev faketime
+KERBEROS_PROGRAMS := krb5kdc kadmin.local kinit krb5-config faketime
+HAS_KERBEROS = (PATH="$$PATH:/usr/sbin"; for name in $(KERBEROS_PROGRAMS); do command -v $$name >/dev/null || exit 1; done)
+$(KERBEROS): $(READY)
+	@$(HAS_KERBEROS) || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update --quiet=2 && \
+	  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive \
+	  apt-get install --quiet=2 --yes --no-install-recommends $(KERBEROS_PACKAGES) >/dev/null; } || \
+	  echo "the tests of Kerberos are skipped; as root: apt-get install $(KERBEROS_PACKAGES)"
+	@if $(HAS_KERBEROS); then \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check 'gssapi>=1.8' && touch $@; fi || true
 
 jars: $(READY)  ## fetch the Kafka releases that tests and demo start (kept in ~/.cache/kclient)
 	$(BIN)/python -m localkafka.fetch 4.4.0 4.3.1 2.8.2 2.3.1 0.10.2.2
@@ -50,11 +65,11 @@ format: $(READY)  ## format the code with ruff
 bytecode: $(READY)  ## compile the tests once, for all workers
 	@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true
 
-test: jars $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=4 workers
+test: jars kerberos $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=4 workers
 	@$(MAKE) --no-print-directory --jobs 2 check bytecode
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not exhaustive' --durations 15 --spec-results .cache/spec.json
 
-verify: jars $(FLIGHTS)  ## check, then every test: the sets whole, more fuzz examples, all releases of Kafka and Spark (hours)
+verify: jars kerberos $(FLIGHTS)  ## check, then every test: the sets whole, more fuzz examples, all releases of Kafka and Spark (hours)
 	@$(MAKE) --no-print-directory --jobs 2 check bytecode
 	$(BIN)/python -m pytest -n $(JOBS) --durations 15 --spec-results .cache/spec.json
 	$(MAKE) fuzz N=500
