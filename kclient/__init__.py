@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kclient.records.records import Record, Records
     from kclient.records.undecodable import Undecoded
     from kclient.security import OAuthToken, Secret, env, file
+    from kclient.security.cloud_tokens import azure_tokens, gcp_tokens, msk_iam_tokens
     from kclient.sync import Consumer
     from kclient.types import (
         Broker,
@@ -64,10 +65,13 @@ _WHERE = {
     "TimestampType": "kclient.types",
     "TopicPartition": "kclient.types",
     "Undecoded": "kclient.records.undecodable",
+    "azure_tokens": "kclient.security.cloud_tokens",
     "decoder": "kclient.records.decoder",
     "env": "kclient.security",
     "file": "kclient.security",
+    "gcp_tokens": "kclient.security.cloud_tokens",
     "load": "kclient.config",
+    "msk_iam_tokens": "kclient.security.cloud_tokens",
 }
 
 __all__ = [
@@ -94,10 +98,13 @@ __all__ = [
     "TimestampType",
     "TopicPartition",
     "Undecoded",
+    "azure_tokens",
     "decoder",
     "env",
     "file",
+    "gcp_tokens",
     "load",
+    "msk_iam_tokens",
 ]
 
 

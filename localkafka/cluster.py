@@ -169,9 +169,9 @@ class KafkaCluster:
         """Return the log segments of a partition on one node, the oldest first."""
         return sorted(self._launcher.data(node).glob(f"{topic}-{partition}/*.log"))
 
-    def log_tail(self, node: int) -> str:
-        """Return the last lines of a broker's log."""
-        return self._brokers[node].log_tail()
+    def log_tail(self, node: int, size: int = 3000) -> str:
+        """Return the last characters of a broker's log."""
+        return self._brokers[node].log_tail(size)
 
     # --- asking -------------------------------------------------------------------------------------------------------
 

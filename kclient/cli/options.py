@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter, Token
 from kclient.cli import program
 from kclient.config import Config, load
 from kclient.config.errors import is_secret, shown_key
+from kclient.config.model import rules
 from kclient.config.properties import read_properties
 from kclient.errors import ConfigError
 from kclient.security.secret import env, file, problem_of
@@ -175,8 +176,12 @@ def warn_of_arguments(option: str, keys: Iterable[str]) -> None:
 
 
 def _resolved(key: str, value: Any) -> tuple[str, Any]:
-    """Resolve `sasl.password.env=NAME` and `sasl.password.file=PATH`, which name a secret instead of holding it."""
+    """Resolve `sasl.password.env=NAME` and `sasl.password.file=PATH`, which name a secret instead of holding it.
+
+    A key of Kafka's that ends in `.file`, as `sasl.oauthbearer.assertion.file` does, has a path as its value.
+    """
+    is_key = key.replace(".", "_") in rules()
     for suffix, provider in REFERENCES.items():
-        if key.replace("_", ".").endswith(suffix):
+        if key.replace("_", ".").endswith(suffix) and not is_key:
             return key[: -len(suffix)], provider(value)
     return key, value

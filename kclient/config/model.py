@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from kclient.config import plugins, resets
+from kclient.config import cloud, oauth, plugins, resets
 from kclient.config import security as secure
 from kclient.config.plugins import dead_letters, deserializer
 from kclient.config.values import (
@@ -96,12 +96,44 @@ class Config:
     ssl_key_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
     sasl_mechanism: str = key("GSSAPI", secure.mechanism)
     sasl_jaas_config: Secret | None = attrs.field(default=None, metadata={"rule": secure.jaas})
+    sasl_login_callback_handler_class: str | None = key(None, oauth.handler_class)
+    sasl_login_connect_timeout_ms: int | None = key(None, integer(1))
+    sasl_login_read_timeout_ms: int | None = key(None, integer(1))
+    sasl_kerberos_service_name: str | None = key(None, filled_text)
+    sasl_kerberos_ticket_renew_window_factor: float = key(0.8, number(0.5, 1.0))
+    sasl_kerberos_ticket_renew_jitter: float = key(0.05, number(0.0, 0.25))
+    sasl_kerberos_min_time_before_relogin: int = key(60_000, integer(0, INT64_MAX))
     sasl_login_refresh_window_factor: float = key(0.8, number(0.5, 1.0))
     sasl_login_refresh_window_jitter: float = key(0.05, number(0.0, 0.25))
     sasl_login_refresh_min_period_seconds: int = key(60, integer(0, 900))
     sasl_login_refresh_buffer_seconds: int = key(300, integer(0, 3_600))
     sasl_login_retry_backoff_ms: int = key(100, integer(0, INT64_MAX))
     sasl_login_retry_backoff_max_ms: int = key(10_000, integer(0, INT64_MAX))
+    sasl_oauthbearer_token_endpoint_url: str | None = key(None, oauth.endpoint_url)
+    sasl_oauthbearer_jwt_retriever_class: str = key(
+        f"{oauth.PACKAGE}.DefaultJwtRetriever", oauth.retriever_class
+    )
+    sasl_oauthbearer_scope: str | None = key(None, filled_text)
+    sasl_oauthbearer_scope_claim_name: str = key("scope", filled_text)
+    sasl_oauthbearer_sub_claim_name: str = key("sub", filled_text)
+    sasl_oauthbearer_client_credentials_client_id: str | None = key(None, filled_text)
+    sasl_oauthbearer_client_credentials_client_secret: Secret | None = attrs.field(
+        default=None, metadata={"rule": secure.secret}
+    )
+    sasl_oauthbearer_header_urlencode: bool = key(False, boolean)
+    sasl_oauthbearer_assertion_file: str | None = key(None, filled_text)
+    sasl_oauthbearer_assertion_private_key_file: str | None = key(None, filled_text)
+    sasl_oauthbearer_assertion_private_key_passphrase: Secret | None = attrs.field(
+        default=None, metadata={"rule": secure.secret}
+    )
+    sasl_oauthbearer_assertion_algorithm: str = key("RS256", oauth.algorithm)
+    sasl_oauthbearer_assertion_template_file: str | None = key(None, filled_text)
+    sasl_oauthbearer_assertion_claim_aud: str | None = key(None, filled_text)
+    sasl_oauthbearer_assertion_claim_iss: str | None = key(None, filled_text)
+    sasl_oauthbearer_assertion_claim_sub: str | None = key(None, filled_text)
+    sasl_oauthbearer_assertion_claim_exp_seconds: int = key(300, integer(0, 86_400))
+    sasl_oauthbearer_assertion_claim_nbf_seconds: int = key(60, integer(0, 3_600))
+    sasl_oauthbearer_assertion_claim_jti_include: bool = key(False, boolean)
 
     # --- the group
     group_id: str | None = key(None, filled_text)
@@ -150,7 +182,7 @@ class Config:
     sasl_username: str | None = key(None, secure.username)
     sasl_password: Secret | None = attrs.field(default=None, metadata={"rule": secure.secret})
     sasl_oauth_token_provider: TokenProvider | None = attrs.field(
-        default=None, metadata={"rule": secure.token_provider}
+        default=None, metadata={"rule": cloud.token_provider}
     )
     scram_max_iterations: int = key(MAX_ITERATIONS, integer(MIN_ITERATIONS))
     allow_plaintext_credentials: bool = key(False, boolean)
@@ -198,7 +230,7 @@ SECRET_KEYS: Final = frozenset(field.name for field in keys() if field.metadata[
 """The keys whose values are never shown."""
 
 CALLABLES: Final = frozenset(
-    {deserializer, assignors, dead_letters, plugins.interceptors, plugins.reporters, secure.token_provider}
+    {deserializer, assignors, dead_letters, plugins.interceptors, plugins.reporters, cloud.token_provider}
 )
 """The rules of keys whose values may be functions; a function given for any other key provides its value."""
 

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kclient.config.cloud import IAM_CLIENT_HANDLERS
+
 CONTEXT = "give a ready ssl.SSLContext as ssl_context instead"
 CALLBACKS = (
     "it names a Java class; give sasl_username and sasl_password, where a function may provide either, or "
     "sasl_oauth_token_provider"
 )
-KERBEROS = "kclient does not speak GSSAPI (Kerberos) yet; use PLAIN or SCRAM and leave it out"
-OAUTH = "kclient does not request tokens yet; give a function that does as sasl_oauth_token_provider, and leave it out"
+KINIT = (
+    "kclient runs no kinit: it renews the tickets of a keytab, and reads a ticket cache again for each authentication; "
+    "leave it out"
+)
+OAUTH = "brokers check tokens with it, and a client does not; leave it out"
 JVM = "it is about the Java virtual machine; leave it out"
 SHARE = "it is for share consumers, and kclient has none; leave it out"
 LEVEL = "kclient measures everything that INFO does, always; leave it out"
 CONTEXT_LABELS = "a metric reporter of kclient's is an object: give the labels to it, and leave them out here"
 PUSH = "kclient does not push client metrics to the broker; leave it out or set it to false"
 PROVIDERS = "kclient has no configuration providers; put the value itself there"
+
+
+_OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 
 
 class RefusedKey(NamedTuple):
@@ -58,40 +66,14 @@ REFUSED: dict[str, RefusedKey] = {
     "ssl_secure_random_implementation": RefusedKey(JVM),
     "ssl_engine_factory_class": RefusedKey(CONTEXT),
     # SASL
-    "sasl_client_callback_handler_class": RefusedKey(CALLBACKS),
+    "sasl_client_callback_handler_class": RefusedKey(
+        CALLBACKS, ("", *(name.lower() for name in IAM_CLIENT_HANDLERS))
+    ),
     "sasl_login_class": RefusedKey(CALLBACKS),
-    "sasl_login_callback_handler_class": RefusedKey(CALLBACKS),
-    "sasl_kerberos_service_name": RefusedKey(KERBEROS),
-    "sasl_kerberos_kinit_cmd": RefusedKey(KERBEROS, ("/usr/bin/kinit",)),
-    "sasl_kerberos_ticket_renew_window_factor": RefusedKey(KERBEROS, ("0.8", "0.80")),
-    "sasl_kerberos_ticket_renew_jitter": RefusedKey(KERBEROS, ("0.05",)),
-    "sasl_kerberos_min_time_before_relogin": RefusedKey(KERBEROS, ("60000",)),
-    "sasl_login_connect_timeout_ms": RefusedKey(OAUTH),
-    "sasl_login_read_timeout_ms": RefusedKey(OAUTH),
-    "sasl_oauthbearer_token_endpoint_url": RefusedKey(OAUTH),
-    "sasl_oauthbearer_scope_claim_name": RefusedKey(OAUTH, ("scope",)),
-    "sasl_oauthbearer_sub_claim_name": RefusedKey(OAUTH, ("sub",)),
-    "sasl_oauthbearer_header_urlencode": RefusedKey(OAUTH, ("false",)),
-    "sasl_oauthbearer_jwt_retriever_class": RefusedKey(
-        OAUTH, ("", "org.apache.kafka.common.security.oauthbearer.defaultjwtretriever")
-    ),
+    "sasl_kerberos_kinit_cmd": RefusedKey(KINIT, ("", "/usr/bin/kinit")),
     "sasl_oauthbearer_jwt_validator_class": RefusedKey(
-        OAUTH, ("", "org.apache.kafka.common.security.oauthbearer.defaultjwtvalidator")
+        OAUTH, ("", f"{_OAUTH_PACKAGE}.defaultjwtvalidator", f"{_OAUTH_PACKAGE}.clientjwtvalidator")
     ),
-    "sasl_oauthbearer_scope": RefusedKey(OAUTH),
-    "sasl_oauthbearer_client_credentials_client_id": RefusedKey(OAUTH),
-    "sasl_oauthbearer_client_credentials_client_secret": RefusedKey(OAUTH),
-    "sasl_oauthbearer_assertion_algorithm": RefusedKey(OAUTH, ("rs256",)),
-    "sasl_oauthbearer_assertion_claim_aud": RefusedKey(OAUTH),
-    "sasl_oauthbearer_assertion_claim_iss": RefusedKey(OAUTH),
-    "sasl_oauthbearer_assertion_claim_sub": RefusedKey(OAUTH),
-    "sasl_oauthbearer_assertion_claim_exp_seconds": RefusedKey(OAUTH, ("300",)),
-    "sasl_oauthbearer_assertion_claim_nbf_seconds": RefusedKey(OAUTH, ("60",)),
-    "sasl_oauthbearer_assertion_claim_jti_include": RefusedKey(OAUTH, ("false",)),
-    "sasl_oauthbearer_assertion_file": RefusedKey(OAUTH),
-    "sasl_oauthbearer_assertion_private_key_file": RefusedKey(OAUTH),
-    "sasl_oauthbearer_assertion_private_key_passphrase": RefusedKey(OAUTH),
-    "sasl_oauthbearer_assertion_template_file": RefusedKey(OAUTH),
     "sasl_oauthbearer_jwks_endpoint_url": RefusedKey(OAUTH),
     "sasl_oauthbearer_jwks_endpoint_refresh_ms": RefusedKey(OAUTH, ("3600000",)),
     "sasl_oauthbearer_jwks_endpoint_retry_backoff_ms": RefusedKey(OAUTH, ("100",)),

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from kclient.config import resets, security
+from kclient.config import oauth, resets, security
 from kclient.log import get_logger
 
 log = get_logger("kclient.config")
@@ -79,6 +79,7 @@ def _of_undecodable_records(values: Mapping[str, Any]) -> list[str]:
 
 def settle(values: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Derive the value of a key from other keys."""
+    oauth.settle(values)
     if values["group_id"] is None:
         values["enable_auto_commit"] = False
     if "reconnect_backoff_ms" in given and "reconnect_backoff_max_ms" not in given:

@@ -10,6 +10,8 @@ import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kclient.config import kerberos, oauth
+from kclient.config.cloud import AWS_MSK_IAM
 from kclient.config.values import filled_text, items, text
 from kclient.security.jaas import parse_jaas, shown_module, shown_option
 from kclient.security.secret import Secret
@@ -17,13 +19,11 @@ from kclient.security.secret import Secret
 PREFIXES: Final = ("", "kafkashaded.")
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-NOT_SPOKEN: Final = {"GSSAPI": "GSSAPI (Kerberos)"}
 BESIDE_A_CONTEXT: Final = ("ssl_context", "ssl_endpoint_identification_algorithm")
 TLS_OWN: Final = ("tls_insecure_skip_verify",)
 SASL_OWN: Final = ("scram_max_iterations", "allow_plaintext_credentials")
-OAUTH_KEYS: Final = ("sasl_oauth_token_provider", "sasl_login_")
-PASSWORD_KEYS: Final = ("sasl_username", "sasl_password", "sasl_jaas_config")
-IN_CLEAR: Final = {"PLAIN": "the password", "OAUTHBEARER": "the token"}
+OAUTH_KEYS: Final = ("sasl_oauth", "sasl_login_")
+IN_CLEAR: Final = {"PLAIN": "the password", "OAUTHBEARER": "the token", AWS_MSK_IAM: "the token"}
 """What these mechanisms send as it is."""
 
 
@@ -102,20 +102,18 @@ def _ready_context(values: Mapping[str, Any], context: ssl.SSLContext, changed: 
 
 def _sasl(values: Mapping[str, Any], changed: list[str]) -> Iterator[str]:
     mechanism, protocol = values["sasl_mechanism"], values["security_protocol"]
-    if mechanism not in SPOKEN:
-        by_default = ", Kafka's default," if mechanism == "GSSAPI" else ""
-        yield (
-            f"sasl_mechanism {NOT_SPOKEN[mechanism]}{by_default} is not spoken by kclient yet; "
-            f"write {', '.join(SPOKEN[:-1])} or {SPOKEN[-1]}"
-        )
+    if mechanism == "GSSAPI":
+        yield from kerberos.disagreements(values, changed)
         return
+    if of_kerberos := [name for name in changed if name.startswith(kerberos.PREFIX)]:
+        yield f"{', '.join(of_kerberos)} would do nothing: {mechanism} has no tickets; leave it out, or say GSSAPI"
     if mechanism in IN_CLEAR and protocol == "SASL_PLAINTEXT" and not values["allow_plaintext_credentials"]:
         yield (
             f"{mechanism} over SASL_PLAINTEXT sends {IN_CLEAR[mechanism]} for everyone to read; use "
             "security_protocol=SASL_SSL or a SCRAM mechanism, or say allow_plaintext_credentials=True"
         )
-    if mechanism == "OAUTHBEARER":
-        yield from _oauth(values, [name for name in changed if name in PASSWORD_KEYS])
+    if mechanism in ("OAUTHBEARER", AWS_MSK_IAM):
+        yield from oauth.disagreements(values, changed)
         return
     if idle := [name for name in changed if name.startswith(OAUTH_KEYS)]:
         yield f"{', '.join(idle)} would do nothing: {mechanism} has no tokens; leave it out, or say OAUTHBEARER"
@@ -127,13 +125,6 @@ def _sasl(values: Mapping[str, Any], changed: list[str]) -> Iterator[str]:
         yield f"{mechanism} needs sasl_username and sasl_password, or sasl_jaas_config"
     elif why := not_for_sasl(values["sasl_password"].reveal()):
         yield f"sasl_password {why}"
-
-
-def _oauth(values: Mapping[str, Any], of_passwords: list[str]) -> Iterator[str]:
-    if of_passwords:
-        yield f"{', '.join(of_passwords)} would do nothing: OAUTHBEARER takes tokens of sasl_oauth_token_provider"
-    if values["sasl_oauth_token_provider"] is None:
-        yield "OAUTHBEARER needs sasl_oauth_token_provider: a function that returns a token"
 
 
 def _jaas(values: Mapping[str, Any], mechanism: str) -> Iterator[str]:
@@ -155,8 +146,7 @@ def _jaas(values: Mapping[str, Any], mechanism: str) -> Iterator[str]:
 
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SPOKEN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-MECHANISMS: Final = (*SPOKEN, "GSSAPI")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", AWS_MSK_IAM)
 STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 OLD_VERSIONS: Final = ("SSL", "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
@@ -190,7 +180,7 @@ def security_protocol(raw: Any) -> str:
 
 
 def mechanism(raw: Any) -> str:
-    """Check a SASL mechanism, in any case; the rules between keys check whether kclient supports it."""
+    """Check a SASL mechanism, in any case."""
     return _word(raw, MECHANISMS)
 
 
@@ -237,13 +227,6 @@ def ready_context(raw: Any) -> ssl.SSLContext:
     """Check a context, from `ssl.create_default_context` or the like."""
     if not isinstance(raw, ssl.SSLContext):
         raise ValueError("must be an ssl.SSLContext")
-    return raw
-
-
-def token_provider(raw: Any) -> Any:
-    """Check a provider of tokens: a function without parameters, plain or a coroutine function."""
-    if not callable(raw):
-        raise ValueError("must be a function that returns an OAuthToken, or the text of a JSON Web Token")
     return raw
 
 

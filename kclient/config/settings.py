@@ -60,12 +60,38 @@ class ConsumerSettings(TypedDict, total=False):
     ssl_key_password: Text | None
     sasl_mechanism: Text
     sasl_jaas_config: Text | None
+    sasl_login_callback_handler_class: Text | None
+    sasl_login_connect_timeout_ms: Number | None
+    sasl_login_read_timeout_ms: Number | None
+    sasl_kerberos_service_name: Text | None
+    sasl_kerberos_ticket_renew_window_factor: Number | float
+    sasl_kerberos_ticket_renew_jitter: Number | float
+    sasl_kerberos_min_time_before_relogin: Number
     sasl_login_refresh_window_factor: Number | float
     sasl_login_refresh_window_jitter: Number | float
     sasl_login_refresh_min_period_seconds: Number
     sasl_login_refresh_buffer_seconds: Number
     sasl_login_retry_backoff_ms: Number
     sasl_login_retry_backoff_max_ms: Number
+    sasl_oauthbearer_token_endpoint_url: Text | None
+    sasl_oauthbearer_jwt_retriever_class: Text
+    sasl_oauthbearer_scope: Text | None
+    sasl_oauthbearer_scope_claim_name: Text
+    sasl_oauthbearer_sub_claim_name: Text
+    sasl_oauthbearer_client_credentials_client_id: Text | None
+    sasl_oauthbearer_client_credentials_client_secret: Text | None
+    sasl_oauthbearer_header_urlencode: Boolean
+    sasl_oauthbearer_assertion_file: Text | None
+    sasl_oauthbearer_assertion_private_key_file: Text | None
+    sasl_oauthbearer_assertion_private_key_passphrase: Text | None
+    sasl_oauthbearer_assertion_algorithm: Text
+    sasl_oauthbearer_assertion_template_file: Text | None
+    sasl_oauthbearer_assertion_claim_aud: Text | None
+    sasl_oauthbearer_assertion_claim_iss: Text | None
+    sasl_oauthbearer_assertion_claim_sub: Text | None
+    sasl_oauthbearer_assertion_claim_exp_seconds: Number
+    sasl_oauthbearer_assertion_claim_nbf_seconds: Number
+    sasl_oauthbearer_assertion_claim_jti_include: Boolean
     group_id: Text | None
     group_instance_id: Text | None
     group_protocol: Text

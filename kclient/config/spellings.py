@@ -27,6 +27,10 @@ OTHER_SPELLINGS: dict[str, str] = {
     "ssl_key_location": "ssl_keystore_location",
     "enable_ssl_certificate_verification": "tls_insecure_skip_verify",
     "ssl_key_pem": "ssl_keystore_key",
+    "oauth_cb": "sasl_oauth_token_provider",
+    "sasl_oauthbearer_client_id": "sasl_oauthbearer_client_credentials_client_id",
+    "sasl_oauthbearer_client_secret": "sasl_oauthbearer_client_credentials_client_secret",
+    "sasl_oauthbearer_metadata_authentication_type": "sasl_oauth_token_provider",
     # kafka-python and aiokafka
     "rebalance_timeout_ms": "max_poll_interval_ms",
     "ssl_cafile": "ssl_truststore_location",
@@ -45,6 +49,7 @@ OWN_KEYS: frozenset[str] = frozenset(
     {
         "buffer_memory_bytes",
         "max_frame_bytes",
+        "sasl_oauth_token_provider",
         "sasl_password",
         "sasl_username",
         "tls_insecure_skip_verify",
@@ -60,6 +65,8 @@ DIFFERENCES: dict[str, str] = {
     "queued_max_messages_kbytes": "in bytes: multiply by 1,024",
     "enable_ssl_certificate_verification": "true where yours is false",
     "ssl_check_hostname": "https, or empty where yours is false",
+    "oauth_cb": "a function without parameters that returns an OAuthToken, or the text of a JSON Web Token",
+    "sasl_oauthbearer_metadata_authentication_type": "azure, aws_msk_iam or gcp",
     "ssl_ca_location": _TRUSTSTORE,
     "ssl_cafile": _TRUSTSTORE,
     "ssl_certificate_location": _KEYSTORE,
@@ -73,12 +80,24 @@ DIFFERENCES: dict[str, str] = {
 KAFKAS_SPELLINGS: dict[str, str] = {"interceptor_classes": "interceptors"}
 """Kafka's own key → kclient's key, which takes objects instead of class names. Both are accepted."""
 
+_KEYTAB = (
+    'write sasl_jaas_config="com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true '
+    "keyTab='/etc/app.keytab' principal='app@EXAMPLE.COM';\", as Java's clients do"
+)
+
 NOT_NEEDED: dict[str, str] = {
+    "sasl_kerberos_keytab": _KEYTAB,
+    "sasl_kerberos_principal": _KEYTAB,
+    "sasl_kerberos_domain_name": "a broker's principal has the host that the broker advertises, as krb5.conf makes it "
+    "canonical (dns_canonicalize_hostname, rdns)",
     "enable_auto_offset_store": "kclient commits a record only after the next one was asked for",
     "queued_min_messages": "buffer_memory_bytes bounds what is fetched ahead, in bytes and not in messages",
     "enable_partition_eof": "compare consumer.position(tp) with consumer.end_offsets([tp])",
     "default_topic_config": "write its keys beside the others",
     "statistics_interval_ms": "read consumer.metrics() whenever you like",
+    "sasl_oauthbearer_method": "the other keys choose where tokens come from",
+    "sasl_oauthbearer_extensions": 'write extension_NAME="value" into sasl_jaas_config',
+    "enable_sasl_oauthbearer_unsecure_jwt": 'write unsecuredLoginStringClaim_sub="name" into sasl_jaas_config',
     "api_version": "versions are negotiated with each broker",
     "api_version_request": "versions are negotiated with each broker",
     "api_version_auto_timeout_ms": "versions are negotiated with each broker",

@@ -44,6 +44,11 @@ class Backoff:
         """Whether the delay has stopped growing."""
         return self.step > self._last_step
 
+    @property
+    def longest(self) -> float:
+        """The longest delay, in seconds."""
+        return self._max
+
     def next(self) -> float:
         """Return the delay to wait now, in seconds; the next one is longer."""
         n = min(self.step, self._last_step)

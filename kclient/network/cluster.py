@@ -42,7 +42,7 @@ from kclient.network.metadata_updater import (
 )
 from kclient.network.peer import parse_servers
 from kclient.network.pool import ConnectionPool, first_ready, shuffled
-from kclient.network.sasl import authenticator_of
+from kclient.network.sasl import Authenticator, authenticator_of
 from kclient.network.tls import tls_of
 from kclient.network.transport import ReceiveBudget
 from kclient.protocol.message import Message
@@ -67,8 +67,9 @@ class Cluster:
         self._config = config
         self._runtime = runtime
         self._request_timeout = config.request_timeout_ms / 1000
+        self._authenticator = authenticator_of(config, runtime)
         self._context = ConnectionContext(
-            _settings(config, runtime, self.metadata),
+            _settings(config, self._authenticator, self.metadata),
             runtime,
             (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
             (config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms),
@@ -140,6 +141,8 @@ class Cluster:
             self._task.cancel()
             await asyncio.wait({self._task})
         await self._pool.close(timeout)
+        if self._authenticator is not None:
+            await self._authenticator.close(timeout)
 
     async def _first_metadata(self) -> None:
         """Read metadata from the bootstrap server and retry for at most request_timeout_ms."""
@@ -383,7 +386,9 @@ class Cluster:
         self._pool.disconnect()
 
 
-def _settings(config: Config, runtime: Runtime, metadata: MetadataCache) -> ConnectionSettings:
+def _settings(
+    config: Config, authenticator: Authenticator | None, metadata: MetadataCache
+) -> ConnectionSettings:
     checks = config.metadata_cluster_check_enable and config.metadata_recovery_strategy == "rebootstrap"
     idle_ms = config.connections_max_idle_ms
     return ConnectionSettings(
@@ -394,7 +399,7 @@ def _settings(config: Config, runtime: Runtime, metadata: MetadataCache) -> Conn
         send_buffer_bytes=config.send_buffer_bytes,
         receive_buffer_bytes=config.receive_buffer_bytes,
         tls=tls_of(config),
-        authenticate=authenticator_of(config, runtime),
+        authenticate=authenticator,
         # As much as all Fetches request together plus one frame of the largest size: one large announced response
         # never blocks the others.
         receive_budget=ReceiveBudget(config.buffer_memory_bytes + config.max_frame_bytes),

@@ -84,6 +84,8 @@ async def open_connection(
             stage = "versions"
             await connection.shake_hands()
     except TimeoutError as exc:
+        if connection.if_too_slow is not None:
+            raise connection.if_too_slow from exc
         stage = connection.stage if stage != "tcp" else stage
         raise errors.no_response(peer, runtime.now() - began, stage) from exc
     except PortClosedError as exc:

@@ -97,6 +97,7 @@ class Connection:
         self.reason: KclientError | None = None  # the error that closed it; None if closed on purpose
         self.cause: Exception | None = None  # the exception with which the transport ended
         self.stage = "versions"  # of the set-up: versions, sasl
+        self.if_too_slow: KclientError | None = None  # the error if the set-up's time is over now
         self.responses = 0  # received since the connection is ready
         self._counted = False  # whether the metrics count it as open
         self.closed_by_peer = False

@@ -13,11 +13,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
-import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import suppress
-from typing import Any, Final, Protocol
-from urllib.parse import unquote_to_bytes
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 
@@ -29,18 +26,21 @@ from kclient.generated.sasl_authenticate_response import SaslAuthenticateRespons
 from kclient.generated.sasl_handshake_request import SaslHandshakeRequest
 from kclient.generated.sasl_handshake_response import SaslHandshakeResponse
 from kclient.log import get_logger
-from kclient.network.backoff import Backoff
+from kclient.network.backoff import Uniform
 from kclient.network.errors import where
 from kclient.network.peer import Peer
-from kclient.network.token_source import RefreshTiming, TokenError, TokenSource
+from kclient.network.ticket_source import TicketSource, ticket_source_of
+from kclient.network.token_providers import token_source_of
+from kclient.network.token_source import TokenSource
 from kclient.protocol.errors import ILLEGAL_SASL_STATE, NONE, UNSUPPORTED_SASL_MECHANISM, error
 from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 from kclient.security.jaas import parse_jaas
-from kclient.security.oauthbearer import SEPARATOR, bearer_message, describe_refusal
+from kclient.security.kerberos import GssapiClient, KerberosError
+from kclient.security.oauthbearer import SEPARATOR, TokenError, bearer_message, describe_refusal
 from kclient.security.plain import plain_token
 from kclient.security.scram import Challenge, ScramClient, ScramError, salted_password
-from kclient.security.secret import HiddenBytes, HiddenText, Secret
+from kclient.security.secret import HiddenBytes, HiddenText, Secret, without_secret
 from kclient.text import format_names, printable
 
 logger = get_logger("kclient.auth")
@@ -48,16 +48,21 @@ logger = get_logger("kclient.auth")
 MAX_TOKEN_BYTES: Final = 1_048_576
 NONCE_BYTES: Final = 24
 DERIVE_SECONDS: Final = 10.0
-ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
 SHORTEST_SESSION_MS: Final = 1_000  # Kafka refuses a renewal within a second of the last one
-NOT_ENCODED: Final = re.compile(r"[^A-Za-z0-9+/_-]+")
 RENEW_AT: Final = (0.85, 0.95)  # of a session's lifetime
+AHEAD_SECONDS: Final = 1.0  # of its end; twice fetch.max.wait.ms
+SHORTEST_RENEWAL_SECONDS: Final = 1.2
+
+T = TypeVar("T")
 
 
 class SaslChannel(Protocol):
     """The methods of a connection that authentication uses. `ask` sends before all waiting requests."""
 
     peer: Peer
+    if_too_slow: (
+        KclientError | None
+    )  # what a timeout of the set-up means while it does not wait for the broker
 
     def version_for(self, message: type[Message], lowest: int = 0, highest: int | None = None) -> int: ...
 
@@ -76,6 +81,7 @@ class Credentials:
     token_auth: bool = False  # the user is a delegation token
     max_iterations: int = 131_072
     tokens: TokenSource | None = None  # of OAUTHBEARER
+    tickets: TicketSource | None = None  # of GSSAPI
 
 
 class Authenticator:
@@ -85,6 +91,11 @@ class Authenticator:
         self._credentials = credentials
         self._runtime = runtime
         self._timeout = timeout  # seconds for one authentication
+
+    async def close(self, timeout: float) -> None:
+        """Cancel a request for a token, which no connection waits for any more. Wait at most `timeout` seconds."""
+        if self._credentials.tokens is not None:
+            await self._credentials.tokens.close(timeout)
 
     async def __call__(self, channel: SaslChannel) -> float | None:
         """Authenticate. Return the seconds until the next authentication, None for never. Raise ConnectError."""
@@ -103,10 +114,14 @@ class Authenticator:
         if lifetime_ms <= 0:
             return None
         if lifetime_ms < SHORTEST_SESSION_MS:
-            raise sasl_error(
-                channel.peer, self._credentials.mechanism, SESSION_TOO_SHORT, lifetime_ms=lifetime_ms
-            )
-        return lifetime_ms / 1000 * self._runtime.rng.uniform(*RENEW_AT)
+            raise self._session_too_short(channel.peer, lifetime_ms)
+        return _renew_after(lifetime_ms / 1000, self._runtime.rng)
+
+    def _session_too_short(self, peer: Peer, lifetime_ms: int) -> AuthenticationError:
+        mechanism, tokens = self._credentials.mechanism, self._credentials.tokens
+        if tokens is None:
+            return sasl_error(peer, mechanism, SESSION_TOO_SHORT, lifetime_ms=lifetime_ms)
+        return sasl_error(peer, mechanism, BEARER_ENDS, lifetime_ms=lifetime_ms, source=tokens.name)
 
 
 @attrs.define(eq=False, repr=False)
@@ -130,6 +145,8 @@ class _SaslExchange:
         await self._handshake()
         if self.credentials.tokens is not None:
             await self._bearer(self.credentials.tokens)
+        elif self.credentials.tickets is not None:
+            await self._gssapi(self.credentials.tickets)
         elif self.mechanism == "PLAIN":
             await self._plain()
         else:
@@ -158,22 +175,52 @@ class _SaslExchange:
             raise self._error(NOT_AUTHENTIC, why="the broker sent another token after the last one")
 
     async def _bearer(self, tokens: TokenSource) -> None:
+        too_slow = self._error(BEARER_TOO_SLOW, source=tokens.name)
         try:
-            async with asyncio.timeout_at(self.deadline):
-                token = await tokens.token()
-        except TimeoutError as exc:
-            raise self._error(BEARER_TOO_SLOW) from exc
+            token = await self._login(tokens.token(self.deadline), too_slow)
         except TokenError as exc:
             raise self._error(BEARER_MISSING, why=exc) from exc.__cause__
         self.secret = token.value
         try:
             challenge = await self._token(bearer_message(token.value, token.extensions))
             if challenge:
+                # Before the last step, in whose time another connection may send the token, or this one may end.
+                tokens.discard(token)
                 await self._token(SEPARATOR)  # RFC 7628, 3.2.3: the broker refuses only after this
-                raise self._error(BEARER_REFUSED, code=describe_refusal(challenge))
+                raise self._error(BEARER_REFUSED, code=describe_refusal(challenge), advice=tokens.advice)
         except AuthenticationError:
             tokens.discard(token)
             raise
+        if 0 < self.lifetime_ms < SHORTEST_SESSION_MS:
+            tokens.discard(token)
+
+    async def _gssapi(self, tickets: TicketSource) -> None:
+        too_slow = self._error(TICKET_TOO_SLOW)
+        try:
+            ticket = await self._login(tickets.ticket(), too_slow)
+            client = GssapiClient(ticket, tickets.service, self.channel.peer.host)
+            first = await self._login(tickets.run(client.first), too_slow)
+        except KerberosError as exc:
+            raise self._error(NO_TICKET, why=exc) from exc.__cause__
+        try:
+            answer = await self._token(first)
+            offer = await self._token(await tickets.run(client.verify, answer))
+            rest = await self._token(await tickets.run(client.choose_layer, offer))
+        except KerberosError as exc:
+            raise self._error(TICKET_UNANSWERED, why=exc) from exc.__cause__
+        if rest:
+            raise self._error(NOT_AUTHENTIC, why="the broker sent another token after the last one")
+
+    async def _login(self, waiting: Awaitable[T], too_slow: AuthenticationError) -> T:
+        """Wait for something that is not the broker, until the authentication's deadline; then raise `too_slow`."""
+        self.channel.if_too_slow = too_slow
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                found = await waiting
+        except TimeoutError as exc:
+            raise too_slow from exc
+        self.channel.if_too_slow = None  # not after a timeout of the whole set-up, which reads it
+        return found
 
     async def _scram(self) -> None:
         credentials = self.credentials
@@ -207,8 +254,9 @@ class _SaslExchange:
         response = await self._ask(request, version, SaslAuthenticateResponse)
         if response.error_code != NONE:
             message = self._without_secret(response.error_message or "")
-            text = CREDENTIALS_REFUSED if self.credentials.tokens is None else BEARER_REFUSED
-            raise self._error(text, code=describe_code(response.error_code, message))
+            text = REFUSED.get(self.mechanism, CREDENTIALS_REFUSED)
+            advice = "" if self.credentials.tokens is None else self.credentials.tokens.advice
+            raise self._error(text, code=describe_code(response.error_code, message), advice=advice)
         self.lifetime_ms = response.session_lifetime_ms
         return self._checked_size(response.auth_bytes)
 
@@ -219,11 +267,7 @@ class _SaslExchange:
 
     def _without_secret(self, message: str) -> str:
         """Return the broker's message without password or token, which it may have echoed in plain or encoded form."""
-        secret = self.secret or self.credentials.password.reveal()
-        message = message.replace(secret, "***")
-        if any(secret.encode() in decoded for decoded in _decoded(message)):
-            return "(not shown, for it repeats the secret)"
-        return message
+        return without_secret(message, self.secret or self.credentials.password.reveal())
 
     async def _ask(self, message: Message, version: int, kind: type[Any]) -> Any:
         response = await self.channel.ask(message, version, self.deadline)
@@ -235,21 +279,13 @@ class _SaslExchange:
         return sasl_error(self.channel.peer, self.mechanism, text, **values)
 
 
-def _decoded(text: str) -> Iterator[bytes]:
-    """Yield the base64, hex and percent-decoded forms of a text, from each offset where an encoded group may begin.
+def _renew_after(lifetime: float, rng: Uniform) -> float:
+    """Return the seconds until a session is renewed: most of its lifetime, and a second before its end.
 
-    The broker may have inserted spaces into an encoded password, so the text without them is decoded too.
+    The last requests before the renewal may wait at the broker for the end of a long Fetch, and must not come too late.
     """
-    yield unquote_to_bytes(text)
-    for word in ENCODED.findall(f"{text} {NOT_ENCODED.sub('', text)}"):
-        for shift in range(4):  # base64 encodes in groups of 4 characters, so there are four possible starts
-            code = word[shift:].replace("+", "-").replace("/", "_")
-            with suppress(ValueError):
-                yield base64.urlsafe_b64decode(
-                    code[: len(code) - (len(code) % 4 == 1)] + "=" * (-len(code) % 4)
-                )
-            with suppress(ValueError):
-                yield bytes.fromhex(code[: len(code) // 2 * 2])
+    ahead = max(lifetime - AHEAD_SECONDS, min(RENEW_AT[0] * lifetime, SHORTEST_RENEWAL_SECONDS))
+    return min(lifetime * rng.uniform(*RENEW_AT), ahead)
 
 
 def _salted(mechanism: str, password: Secret, challenge: Challenge) -> bytes:
@@ -324,18 +360,11 @@ def authenticator_of(config: Config, runtime: Runtime) -> Authenticator | None:
             f"{config.sasl_mechanism} needs TLS. It sends the secret as it is. Use security_protocol=SASL_SSL."
         )
     timeout = config.request_timeout_ms / 1000
-    if config.sasl_oauth_token_provider is not None:
-        tokens = TokenSource(
-            config.sasl_oauth_token_provider,
-            RefreshTiming(
-                window_factor=config.sasl_login_refresh_window_factor,
-                window_jitter=config.sasl_login_refresh_window_jitter,
-                min_period=config.sasl_login_refresh_min_period_seconds,
-                buffer=config.sasl_login_refresh_buffer_seconds,
-            ),
-            Backoff(config.sasl_login_retry_backoff_ms, config.sasl_login_retry_backoff_max_ms, runtime.rng),
-            runtime,
-        )
+    if config.sasl_mechanism == "GSSAPI":
+        tickets = ticket_source_of(config, runtime)
+        return Authenticator(Credentials("GSSAPI", "", Secret(""), tickets=tickets), runtime, timeout)
+    if config.sasl_mechanism == "OAUTHBEARER":
+        tokens = token_source_of(config, runtime)
         return Authenticator(
             Credentials(config.sasl_mechanism, "", Secret(""), tokens=tokens), runtime, timeout
         )
@@ -360,16 +389,35 @@ CREDENTIALS_REFUSED: Final = (
 BEARER_REFUSED: Final = (
     "{peer} refused the token of {mechanism}: {code}. "
     "It may have expired, not be valid yet by the broker's clock, or have another audience, issuer or scope than the "
-    "broker expects. Compare its claims with the broker's sasl.oauthbearer.expected.audience and "
-    "sasl.oauthbearer.expected.issuer, and look into the broker's log."
+    "broker expects. {advice}"
 )
 BEARER_MISSING: Final = (
-    "{peer}: no token for {mechanism}: sasl_oauth_token_provider {why}. "
-    "Nothing was sent to the broker. The next attempt calls the function again."
+    "{peer}: no token for {mechanism}: {why}. "
+    "Nothing was sent to the broker. It is asked again after a pause (sasl_login_retry_backoff_ms)."
 )
 BEARER_TOO_SLOW: Final = (
-    "{peer}: no token for {mechanism}: sasl_oauth_token_provider has not returned in time. "
-    "The endpoint that it asks is slow or cannot be reached. Give it a timeout of its own, below request_timeout_ms."
+    "{peer}: no token for {mechanism}: {source} has not returned in time. "
+    "It is slow or cannot be reached. Give it a timeout of its own, below request_timeout_ms."
+)
+BEARER_ENDS: Final = (
+    "{peer} accepted the token of {mechanism} for {lifetime_ms} ms only. "
+    "By the broker's clock it is about to expire: {source} gives old tokens, or the clocks differ. "
+    "Compare the clocks of this machine, the broker and the issuer; the next attempt requests another token."
+)
+TICKET_REFUSED: Final = (
+    "{peer} refused the ticket of {mechanism}: {code}. "
+    "Its keytab has not the key with which the KDC made the ticket, its principal is another one than the ticket's, or "
+    "its clock differs from the KDC's by more than five minutes. "
+    "Compare klist -k of the broker's keytab with klist of this client, and look into the broker's log."
+)
+NO_TICKET: Final = "{peer}: no Kerberos ticket for {mechanism}: {why}. Nothing was sent to the broker."
+TICKET_UNANSWERED: Final = "{peer}: {mechanism} failed after the ticket was sent: {why}."
+REFUSED: Final = {"OAUTHBEARER": BEARER_REFUSED, "GSSAPI": TICKET_REFUSED}
+"""Texts for a refusal that is not about a password."""
+TICKET_TOO_SLOW: Final = (
+    "{peer}: no Kerberos ticket for {mechanism} in time. Nothing was sent to the broker. "
+    "The KDC does not answer, or the names in krb5.conf take long to resolve. "
+    "Check the KDC, its kdc lines in krb5.conf, and what a firewall drops."
 )
 MECHANISM_NOT_OFFERED: Final = (
     "{peer} does not offer {mechanism}; it offers {offered}. "

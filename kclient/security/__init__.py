@@ -1,7 +1,9 @@
-"""Security without a socket: secrets, certificates, and both sides of PLAIN, SCRAM and OAUTHBEARER.
+"""Security without a socket: secrets, certificates, both sides of PLAIN, SCRAM and OAUTHBEARER, the client of GSSAPI.
 
-Nothing here reads a clock or the network; `network/sasl.py` holds the conversation with a broker, and the embedded
-cluster plays the broker's part with `plain_user` and `ScramServer`. Imports only kclient.errors of kclient.
+Nothing here reads a clock or the network but `cloud_tokens.py`, which calls the libraries of AWS, Azure and Google, and
+`kerberos.py`, whose library asks the KDC. `network/sasl.py` holds the conversation with a broker, and the embedded
+cluster plays the broker's part with `plain_user` and `ScramServer`. Imports only kclient.errors, runtime and text of
+kclient.
 """
 
 from __future__ import annotations

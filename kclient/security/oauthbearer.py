@@ -100,13 +100,21 @@ def describe_refusal(challenge: bytes) -> str:
 # --- tokens
 
 
+class TokenError(ValueError):
+    """There is no token. The text is a sentence without its end, and has no part of a token or a secret."""
+
+
+class TokenUnavailableError(TokenError):
+    """There is no token now, and the same request may succeed later: the endpoint is down or busy."""
+
+
 @attrs.frozen(kw_only=True)
 class OAuthToken:
     """A bearer token.
 
     `expires_at` and `issued_at` are seconds since 1970 (UTC), as `exp` and `iat` of a JSON Web Token. `principal` names
-    the user in logs. `extensions` are sent to the broker (KIP-342): Confluent Cloud wants logicalCluster and
-    identityPoolId. Raise ValueError for a token or extensions that cannot be sent.
+    the user in logs, and `scope` what the token is for. `extensions` are sent to the broker (KIP-342): Confluent Cloud
+    wants logicalCluster and identityPoolId. Raise ValueError for a token or extensions that cannot be sent.
     """
 
     value: str = attrs.field(converter=HiddenText)
@@ -114,6 +122,7 @@ class OAuthToken:
     issued_at: float | None = None
     principal: str = ""
     extensions: Mapping[str, str] = attrs.field(factory=dict)
+    scope: str = ""
 
     def __attrs_post_init__(self) -> None:
         check_token(self.value)
@@ -122,26 +131,39 @@ class OAuthToken:
             raise ValueError("expires_at must be a number of seconds since 1970")
 
     @classmethod
-    def from_jwt(cls, token: str, extensions: Mapping[str, str] | None = None) -> OAuthToken:
-        """Return the token with the times and the subject of its claims. Raise ValueError without `exp`."""
+    def from_jwt(
+        cls,
+        token: str,
+        extensions: Mapping[str, str] | None = None,
+        principal_claim: str = "sub",
+        scope_claim: str = "scope",
+    ) -> OAuthToken:
+        """Return the token with times, principal and scope of its claims. Raise ValueError without `exp`."""
         claims = claims_of(token)
         expires_at, issued_at = (_seconds(claims.get(name)) for name in ("exp", "iat"))
         if expires_at is None:
             raise ValueError(
                 "has no claim exp, so nothing says when it expires; return an OAuthToken instead"
             )
-        principal = claims.get("sub")
         return cls(
             value=token,
             expires_at=expires_at,
             issued_at=issued_at,
-            principal=principal if isinstance(principal, str) else "",
+            principal=_text(claims.get(principal_claim)),
             extensions=extensions or {},
+            scope=_text(claims.get(scope_claim)),
         )
 
 
 def _seconds(claim: object) -> float | None:
     return float(claim) if isinstance(claim, int | float) and not isinstance(claim, bool) else None
+
+
+def _text(claim: object) -> str:
+    """Return a claim as text: a list of scopes has its items with spaces between."""
+    if isinstance(claim, list):
+        return " ".join(item for item in claim if isinstance(item, str))
+    return claim if isinstance(claim, str) else ""
 
 
 def claims_of(token: str) -> dict[str, Any]:
@@ -150,15 +172,20 @@ def claims_of(token: str) -> dict[str, Any]:
     return claims
 
 
+def header_of(token: str) -> dict[str, Any]:
+    """Return the header of a JSON Web Token. Raise ValueError for any other token."""
+    header, _ = _parts(token)
+    return header
+
+
 def is_unsecured(token: str) -> bool:
     """Return whether a JSON Web Token has no signature. Raise ValueError for any other token."""
-    header, _ = _parts(token)
-    return header.get("alg") == "none" and token.endswith(".")
+    return header_of(token).get("alg") == "none" and token.endswith(".")
 
 
 def unsecured_token(claims: Mapping[str, Any]) -> HiddenText:
     """Return a JSON Web Token without a signature, for tests."""
-    return HiddenText(f"{_encoded({'alg': 'none'})}.{_encoded(claims)}.")
+    return HiddenText(f"{encoded_part({'alg': 'none'})}.{encoded_part(claims)}.")
 
 
 def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -169,7 +196,8 @@ def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, claims
 
 
-def _encoded(part: Mapping[str, Any]) -> str:
+def encoded_part(part: Mapping[str, Any]) -> str:
+    """Return the header or the claims of a JSON Web Token as it contains them."""
     text = json.dumps(part, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 

@@ -11,17 +11,24 @@ again for each connection, so a rotated secret is used without a restart; that o
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from os import PathLike
-from typing import NoReturn
+from typing import Final, NoReturn
+from urllib.parse import unquote_to_bytes
 
 import attrs
 
 from kclient.security.local_file import LARGEST_TEXT, read_local
 
 Source = str | Callable[[], str]
+
+ENCODED: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
+NOT_ENCODED: Final = re.compile(r"[^A-Za-z0-9+/_-]+")
 
 
 class Secret:
@@ -96,6 +103,33 @@ class HiddenBytes(bytes):
 
     def __repr__(self) -> str:
         return "***"
+
+
+def without_secret(message: str, secret: str) -> str:
+    """Return a peer's message without the secret, which it may have echoed in plain or encoded form."""
+    if not secret:
+        return message
+    message = message.replace(secret, "***")
+    if any(secret.encode() in decoded for decoded in _decoded(message)):
+        return "(not shown, for it repeats the secret)"
+    return message
+
+
+def _decoded(text: str) -> Iterator[bytes]:
+    """Yield the base64, hex and percent-decoded forms of a text, from each offset where an encoded group may begin.
+
+    The broker may have inserted spaces into an encoded password, so the text without them is decoded too.
+    """
+    yield unquote_to_bytes(text)
+    for word in ENCODED.findall(f"{text} {NOT_ENCODED.sub('', text)}"):
+        for shift in range(4):  # base64 encodes in groups of 4 characters, so there are four possible starts
+            code = word[shift:].replace("+", "-").replace("/", "_")
+            with suppress(ValueError):
+                yield base64.urlsafe_b64decode(
+                    code[: len(code) - (len(code) % 4 == 1)] + "=" * (-len(code) % 4)
+                )
+            with suppress(ValueError):
+                yield bytes.fromhex(code[: len(code) // 2 * 2])
 
 
 def problem_of(problem: OSError | ValueError) -> str:

@@ -18,7 +18,9 @@ from typing import Any, Final
 import attrs
 
 from kclient.config import Config, load
+from kclient.config.cloud import AWS_MSK_IAM, IAM_LOGIN_MODULE
 from kclient.config.model import SECRET_KEYS, rules
+from kclient.config.oauth import LOGIN_MODULE
 from kclient.config.security import PLAIN_MODULE, SCRAM_MODULE
 from kclient.errors import ConfigError
 from kclient.security.secret import HiddenText, Secret, Source, env, file
@@ -37,6 +39,15 @@ FETCH_BYTES: Final = 8_000_000
 REFERENCES: Final[Mapping[str, Callable[[str], Source]]] = {"_env": env, "_file": file}
 SPELLINGS: Final = {"ssl_ca_location": "ssl_truststore_location"}
 """librdkafka's spelling → Kafka's own, where both mean the same file."""
+
+STAND_INS: Final[Mapping[str, str]] = {
+    "PLAIN": f'{PLAIN_MODULE} required username="u" password="p";',
+    "OAUTHBEARER": f"{LOGIN_MODULE} required;",
+    AWS_MSK_IAM: f"{IAM_LOGIN_MODULE} required;",
+}
+"""A JAAS entry by mechanism, to check the other keys where the entry is a reference that only a worker resolves."""
+OF_AN_ENDPOINT: Final = f'{LOGIN_MODULE} required clientId="u" clientSecret="p";'
+"""The same where a token endpoint is given: the client is in the entry."""
 
 SHOWN: Final = frozenset(rules()) - SECRET_KEYS
 """The keys whose values may be shown. An unknown key may be a misspelt password."""
@@ -122,8 +133,10 @@ class KafkaKeys(Mapping[str, str]):
         """Return a placeholder for a secret that only the worker resolves."""
         if key != "sasl_jaas_config":
             return Secret("by-reference")
-        plain = self.texts.get("sasl.mechanism", "").strip().upper() == "PLAIN"
-        return Secret(f'{PLAIN_MODULE if plain else SCRAM_MODULE} required username="u" password="p";')
+        mechanism = self.texts.get("sasl.mechanism", "").strip().upper()
+        if mechanism == "OAUTHBEARER" and "sasl.oauthbearer.token.endpoint.url" in self.texts:
+            return Secret(OF_AN_ENDPOINT)
+        return Secret(STAND_INS.get(mechanism, f'{SCRAM_MODULE} required username="u" password="p";'))
 
 
 def _load(settings: Mapping[str, Any], client_id: str) -> Config:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kclient import TopicPartition
+from kclient.cli.options import ConnectionOptions
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Listener
 from tests.cli.support import call
@@ -78,6 +79,18 @@ def test_a_reference_to_nothing_says_what_is_missing(
     )
     assert (done.code, done.out) == (2, "")
     assert "the environment variable NOT_THERE, which is not set" in done.err
+
+
+def test_a_key_that_ends_in_file_is_no_reference() -> None:
+    settings = (
+        "security.protocol=SASL_SSL",
+        "sasl.mechanism=OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url=https://login.example/token",
+        "sasl.oauthbearer.client.credentials.client.id=billing",
+        "sasl.oauthbearer.assertion.file=/run/secrets/assertion",
+    )
+    config = ConnectionOptions(bootstrap_servers="127.0.0.1:1", settings=settings).config()
+    assert config.sasl_oauthbearer_assertion_file == "/run/secrets/assertion"
 
 
 @pytest.mark.spec("I-39")

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import io
+import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kclient.config import load
+from kclient.config.kerberos import kerberos_login
 from kclient.group.assignors.validate import MAX_UNKNOWN_PARTITIONS
-from kclient.network import connection, metadata, sasl, transport
+from kclient.network import (
+    connection,
+    metadata,
+    sasl,
+    ticket_source,
+    token_endpoint,
+    token_providers,
+    transport,
+)
 from kclient.protocol import struct_limit
 from kclient.security.scram import MAX_ITERATIONS
 from kclient.text import LONGEST_NAME, LONGEST_TEXT
@@ -26,19 +36,41 @@ MIB = 1 << 20
 def test_the_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Authority().write_pem(tmp_path / "ca.pem")
     monkeypatch.setenv("KAFKA_PASSWORD", "secret")
-    block, _ = python_blocks(PAGE)
+    block = python_blocks(PAGE)[0]
     scope: dict[str, object] = {}
     exec(compile(block.replace("/etc/kafka/ca.pem", str(tmp_path / "ca.pem")), "security.md", "exec"), scope)
     assert "secret" not in repr(scope["consumer"])
 
 
-def test_the_block_that_requests_a_token_runs() -> None:
-    scope: dict[str, Any] = {}
+def test_the_block_with_a_token_endpoint_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIENT_SECRET", "secret")
+    scope: dict[str, object] = {}
     exec(compile(python_blocks(PAGE)[1], "security.md", "exec"), scope)
-    scope["urlopen"] = lambda request, timeout: io.BytesIO(b'{"access_token": "abc", "expires_in": 60}')
+    assert "secret" not in repr(scope["consumer"])
+
+
+def test_the_block_with_a_function_runs() -> None:
+    vault = SimpleNamespace(kafka_token=lambda: {"token": "abc", "seconds": 60})
+    scope: dict[str, Any] = {"my_vault": vault}
+    exec(compile(python_blocks(PAGE)[2], "security.md", "exec"), scope)
     token = scope["token"]()
     assert token.value == "abc"
     assert 50 < token.expires_at - time.time() <= 60
+
+
+def test_the_blocks_of_kerberos_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ticket_source, "gssapi_package", object)
+    monkeypatch.setattr(ticket_source, "check_keytab", lambda keytab, principal: None)
+    (block,) = (each for each in python_blocks(PAGE) if "GSSAPI" in each)
+    scope: dict[str, Any] = {}
+    exec(compile(block, "security.md", "exec"), scope)
+    scope["consumer"].close()
+    (properties,) = re.findall(r"^```properties\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (tmp_path / "client.properties").write_text(properties)
+    config = load({}, properties=tmp_path / "client.properties")
+    login = kerberos_login(config.sasl_kerberos_service_name, config.sasl_jaas_config)
+    assert (login.service, login.keytab) == ("kafka", "/etc/security/billing.keytab")
+    assert f'principal="{login.principal}"' in block
 
 
 @pytest.mark.parametrize(
@@ -63,6 +95,8 @@ def test_the_block_that_requests_a_token_runs() -> None:
         ("twice over, and 1,000", MAX_UNKNOWN_PARTITIONS == 1_000),
         ("one second or longer", sasl.SHORTEST_SESSION_MS == 1_000),
         ("(131,072), and 10 s", MAX_ITERATIONS == 131_072 and sasl.DERIVE_SECONDS == 10),
+        ("10 s to connect and 10 s more", token_providers.DEFAULT_TIMEOUT_MS == 10_000),
+        ("an answer 1 MiB", token_endpoint.MOST_BYTES == MIB),
         ("300 characters of a name", LONGEST_NAME == 300),
         ("16,384 of a whole text", LONGEST_TEXT == 16_384),
     ],

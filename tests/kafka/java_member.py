@@ -25,8 +25,12 @@ ENDED_BY_SIGTERM = 143
 
 
 def command(settings: Mapping[str, Any], topic: str, folder: Path) -> list[str]:
-    """The command line of a member with these settings, in Kafka's dotted names but for assignors."""
+    """The command line of a member with these settings, in Kafka's dotted names but for assignors.
+
+    The setting `jvm.options` is for Java itself.
+    """
     rest = {key: str(value) for key, value in settings.items()}
+    options_of_java = rest.pop("jvm.options", "").split()
     protocol = rest.pop("group.protocol", "classic")
     options = {
         "--bootstrap-server": rest.pop("bootstrap.servers"),
@@ -43,7 +47,7 @@ def command(settings: Mapping[str, Any], topic: str, folder: Path) -> list[str]:
         options["--group-instance-id"] = rest.pop("group.instance.id")
     path = properties.write(rest, folder / f"{rest['client.id']}.properties")
     words = [word for pair in options.items() for word in pair]
-    jvm = [java() or "java", *QUICK_START, "-Xmx128m", "-cp", classpath(NEWEST)]
+    jvm = [java() or "java", *QUICK_START, "-Xmx128m", *options_of_java, "-cp", classpath(NEWEST)]
     return [*jvm, PROGRAM, *words, "--command-config", str(path), "--verbose"]
 
 

@@ -94,7 +94,7 @@ def run_confluent(settings: dict[str, Any], topic: str) -> None:
 
 def main(kind: str, settings: str, topic: str) -> None:
     """Be a member of the kind until SIGTERM."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     signal.signal(signal.SIGTERM, stop)
     if kind == "sync":
         run_sync(json.loads(settings), topic)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -24,13 +26,27 @@ EIGHT = 8 * HOUR
 
 @attrs.define
 class Clock:
-    """The wall clock."""
+    """The time, and a wall clock that is wrong by `skew`."""
 
     now: float = EIGHT
+    skew: float = 0.0
 
-    def source(self, provider: TokenProvider, backoff: Backoff | None = None) -> TokenSource:
-        runtime = Runtime(wall_clock=lambda: self.now)
-        return TokenSource(provider, RefreshTiming(), backoff or Backoff(100, 10_000, runtime.rng), runtime)
+    def source(
+        self, provider: TokenProvider, backoff: Backoff | None = None, timeout: float = 20.0
+    ) -> TokenSource:
+        runtime = ClockRuntime(wall_clock=lambda: self.now + self.skew, clock=self)
+        backoff = backoff or Backoff(100, 10_000, runtime.rng)
+        return TokenSource(provider, RefreshTiming(), backoff, runtime, timeout)
+
+
+@attrs.define
+class ClockRuntime(Runtime):
+    """Counts the seconds of that clock."""
+
+    clock: Clock = attrs.field(factory=Clock)
+
+    def now(self) -> float:
+        return self.clock.now
 
 
 class WithoutJitter:
@@ -135,6 +151,9 @@ def test_a_failure_is_a_warning_while_the_old_token_is_valid(caplog: pytest.LogC
         with pytest.raises(TokenError, match="OSError"):
             await source.token()
         provider.error = None
+        with pytest.raises(TokenError, match="OSError"):
+            await source.token()  # within the backoff
+        clock.now += 1.0
         assert (await source.token()).value == "t4"
 
     run(scenario)
@@ -183,6 +202,186 @@ def test_after_a_failure_the_provider_rests_twice_as_long_each_time() -> None:
             calls.append(provider.calls)
             clock.now += 1.0
         assert calls == [2, 3, 3, 4, 4, 4, 5, 5]
+
+    run(scenario)
+
+
+def test_without_a_token_the_last_error_stands_until_the_backoff_is_over() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        provider = Provider(clock, error=OSError())
+        source = clock.source(provider, Backoff(1_000, 3_000, WithoutJitter()))
+        calls = []
+        for _ in range(8):
+            with pytest.raises(TokenError, match="OSError"):
+                await source.token()
+            calls.append(provider.calls)
+            clock.now += 0.5
+        assert calls == [1, 1, 2, 2, 2, 2, 3, 3]
+
+    run(scenario)
+
+
+def test_a_kept_token_comes_well_before_the_deadline_of_the_connection() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        provider = Provider(clock)
+
+        async def sometimes_slow() -> OAuthToken:
+            await asyncio.sleep(600.0 if provider.calls else 0.0)
+            return await provider()
+
+        source = clock.source(sometimes_slow)
+        await source.token()
+        clock.now += 52 * MINUTE
+        began = time.monotonic()
+        assert (await source.token(clock.now + 0.2)).value == "t1"
+        assert time.monotonic() - began < 2.0
+        await source.close(1.0)
+
+    run(scenario)
+
+
+def test_a_provider_that_hangs_delays_connections_once_and_not_each_of_them() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        provider = Provider(clock)
+
+        async def sometimes_slow() -> OAuthToken:
+            await asyncio.sleep(600.0 if provider.calls else 0.0)
+            return await provider()
+
+        source = clock.source(sometimes_slow)
+        await source.token()
+        clock.now += 52 * MINUTE
+        first = asyncio.create_task(source.token())
+        await asyncio.sleep(0.01)
+        clock.now += token_source.PATIENCE_SECONDS
+        began = time.monotonic()
+        assert (await source.token()).value == "t1"
+        assert time.monotonic() - began < 2.0
+        first.cancel()
+        await source.close(1.0)
+
+    run(scenario)
+
+
+def test_a_coroutine_that_never_returns_is_cancelled_and_called_again() -> None:
+    async def scenario() -> None:
+        clock, cancelled = Clock(), []
+        provider = Provider(clock)
+
+        async def hanging() -> OAuthToken:
+            if not cancelled:
+                try:
+                    await asyncio.sleep(600.0)
+                except asyncio.CancelledError:
+                    cancelled.append(True)
+                    raise
+            return await provider()
+
+        source = clock.source(hanging, timeout=0.05)
+        with pytest.raises(TokenError, match=r"has not returned within 0\.05 s"):
+            await source.token()
+        clock.now += 1.0
+        assert (await source.token()).value == "t1"
+        assert cancelled == [True]
+
+    run(scenario)
+
+
+def test_a_function_that_hangs_in_its_thread_is_not_called_beside_it() -> None:
+    async def scenario() -> None:
+        clock, go_on, calls = Clock(), threading.Event(), []
+
+        def hanging() -> OAuthToken:
+            calls.append(True)
+            assert go_on.wait(20.0)
+            return token(clock.now, clock.now + HOUR)
+
+        source = clock.source(hanging, timeout=0.05)
+        for _ in range(3):
+            with pytest.raises(TokenError, match="has not returned within"):
+                await source.token()
+            clock.now += 11.0
+        go_on.set()
+        for _ in range(100):  # until the thread has returned
+            with suppress(TokenError):
+                assert (await source.token()).value == "t"
+                break
+            clock.now += 11.0
+        assert calls == [True]
+
+    run(scenario)
+
+
+def test_a_token_that_is_refused_while_its_renewal_is_awaited_is_not_returned() -> None:
+    async def scenario() -> None:
+        clock, go_on = Clock(), asyncio.Event()
+        provider = Provider(clock)
+
+        async def sometimes_slow() -> OAuthToken:
+            if provider.calls:
+                await go_on.wait()
+            return await provider()
+
+        source = clock.source(sometimes_slow)
+        kept = await source.token()
+        clock.now += 52 * MINUTE
+        asking = asyncio.create_task(source.token(clock.now + 0.2))
+        await asyncio.sleep(0.01)
+        source.discard(kept)
+        await asyncio.sleep(0.2)
+        assert not asking.done()
+        go_on.set()
+        assert (await asking).value == "t2"
+
+    run(scenario)
+
+
+def test_a_client_that_is_closed_leaves_no_request() -> None:
+    async def scenario() -> None:
+        async def hanging() -> OAuthToken:
+            await asyncio.sleep(600.0)
+            raise AssertionError
+
+        source = Clock().source(hanging)
+        asking = asyncio.create_task(source.token())
+        await asyncio.sleep(0.01)
+        await source.close(5.0)
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert "kclient token" not in {task.get_name() for task in asyncio.all_tasks()}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("skew", [-HOUR, 0.0])
+def test_a_clock_that_is_behind_does_not_make_a_token_last_longer(skew: float) -> None:
+    """The token says when it was issued, and that cannot be in the future."""
+
+    async def scenario() -> None:
+        clock = Clock(skew=skew)
+        provider = Provider(clock, lifetime=5 * MINUTE)
+        source = clock.source(provider)
+        await source.token()
+        clock.now += 0.79 * 5 * MINUTE
+        assert (await source.token()).value == "t1"
+        clock.now += 0.07 * 5 * MINUTE
+        assert (await source.token()).value == "t2"
+
+    run(scenario)
+
+
+def test_a_wall_clock_that_jumps_back_does_not_make_a_token_last_longer() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        provider = Provider(clock)
+        source = clock.source(provider)
+        await source.token()
+        clock.skew = -HOUR
+        clock.now += 52 * MINUTE
+        assert (await source.token()).value == "t2"
 
     run(scenario)
 

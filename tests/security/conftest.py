@@ -13,6 +13,8 @@ import pytest
 from localkafka import KafkaCluster, unavailable
 from tests.kafka.other_clients import produce_numbers
 from tests.security.certificates import Authority
+from tests.security.oauth_kafka import OAuthKafka
+from tests.security.oauth_kafka import running as oauth_kafka_running
 
 VERSION = "4.3.1"
 TOPIC = "numbers"
@@ -45,10 +47,7 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
 
     The session of a SCRAM-SHA-512 user ends after two seconds, at the listener RENEWED after a minute.
     """
-    if reason := unavailable(VERSION):
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"Kafka {VERSION} must run in CI: {reason}", pytrace=False)
-        pytest.skip(f"no Kafka {VERSION}: {reason}")
+    require_kafka()
     authority, password = Authority("Kafka Test Authority"), secrets.token_urlsafe(12)
     folder = tmp_path_factory.mktemp("secure")
     users = [
@@ -71,6 +70,24 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
         kafka.create_topic(TOPIC, partitions=2)
         produce_numbers(kafka, TOPIC, range(RECORDS), partitions=2)
         yield SecureKafka(kafka, authority, password)
+
+
+def require_kafka() -> None:
+    """Skip if Kafka cannot run here; fail in CI."""
+    if reason := unavailable(VERSION):
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"Kafka {VERSION} must run in CI: {reason}", pytrace=False)
+        pytest.skip(f"no Kafka {VERSION}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def oauth_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OAuthKafka]:
+    """Apache Kafka 4.3.1 that checks signed tokens by a JWKS; see `tests.security.oauth_kafka`."""
+    require_kafka()
+    with oauth_kafka_running(VERSION, tmp_path_factory.mktemp("oauth")) as running:
+        running.kafka.create_topic(TOPIC, partitions=2)
+        produce_numbers(running.kafka, TOPIC, range(RECORDS), partitions=2)
+        yield running
 
 
 def _properties(authority: Authority, password: str, folder: Path) -> dict[str, str]:

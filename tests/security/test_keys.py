@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kclient import Consumer, env, file, load
+from kclient.config.kerberos import kerberos_login
 from kclient.errors import ConfigError
 from kclient.security import Secret
 from tests.security.certificates import Authority
@@ -20,6 +21,9 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 LOGIN = {"sasl_username": "alice", "sasl_password": "secret"}
 SASL_SSL = {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", **LOGIN}
 OAUTH = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": str}
+GSSAPI = {"security_protocol": "SASL_SSL", "sasl_kerberos_service_name": "kafka"}
+KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
+KEYTAB = 'useKeyTab=true keyTab="/etc/app.keytab" principal="app@EXAMPLE.COM"'
 
 
 def config(**keys: Any) -> Any:
@@ -99,13 +103,17 @@ def test_words_are_read_in_any_case_and_kafkas_defaults_hold() -> None:
             "give a ready ssl.SSLContext as ssl_context",
         ),
         ({"security_protocol": "SSL", "ssl_context": "x"}, "must be an ssl.SSLContext"),
-        ({"security_protocol": "SASL_SSL"}, "GSSAPI (Kerberos), Kafka's default, is not spoken"),
-        ({**OAUTH, **LOGIN}, "sasl_username, sasl_password would do nothing: OAUTHBEARER takes tokens"),
+        ({"security_protocol": "SASL_SSL"}, "GSSAPI (Kerberos), Kafka's default sasl_mechanism, needs"),
+        (
+            {"security_protocol": "SASL_SSL", **LOGIN},
+            "sasl_username, sasl_password would do nothing: sasl_mechanism is GSSAPI (Kerberos), Kafka's default",
+        ),
+        ({**OAUTH, **LOGIN}, "sasl_username and sasl_password would do nothing: OAUTHBEARER has tokens"),
         (
             {**OAUTH, "sasl_oauth_token_provider": None},
-            "OAUTHBEARER needs sasl_oauth_token_provider: a function",
+            "OAUTHBEARER needs a source of tokens: sasl_oauthbearer_token_endpoint_url with",
         ),
-        ({**OAUTH, "sasl_oauth_token_provider": "x"}, "must be a function that returns an OAuthToken"),
+        ({**OAUTH, "sasl_oauth_token_provider": "x"}, "must be aws_msk_iam, azure, gcp, a function"),
         (
             {**OAUTH, "security_protocol": "SASL_PLAINTEXT"},
             "OAUTHBEARER over SASL_PLAINTEXT sends the token for everyone to read",
@@ -133,8 +141,26 @@ def test_words_are_read_in_any_case_and_kafkas_defaults_hold() -> None:
             "leave sasl_username",
         ),
         ({**SASL_SSL, "sasl_login_class": "x"}, "it names a Java class"),
-        ({**SASL_SSL, "sasl_oauthbearer_token_endpoint_url": "x"}, "does not request tokens yet"),
-        ({**SASL_SSL, "sasl_kerberos_service_name": "kafka"}, "does not speak GSSAPI (Kerberos) yet"),
+        (
+            {**SASL_SSL, "sasl_oauthbearer_token_endpoint_url": "https://a.test/token"},
+            "sasl_oauthbearer_token_endpoint_url would do nothing: SCRAM-SHA-512 has no tokens",
+        ),
+        ({**SASL_SSL, "sasl_oauthbearer_jwks_endpoint_url": "x"}, "brokers check tokens with it"),
+        (
+            {**SASL_SSL, "sasl_kerberos_service_name": "kafka"},
+            "sasl_kerberos_service_name would do nothing: SCRAM-SHA-512 has no tickets",
+        ),
+        ({**GSSAPI, "sasl_login_refresh_buffer_seconds": 10}, "would do nothing: sasl_mechanism is GSSAPI"),
+        ({**GSSAPI, "sasl_oauth_token_provider": str}, "would do nothing: sasl_mechanism is GSSAPI"),
+        ({**GSSAPI, "sasl_kerberos_kinit_cmd": "/opt/kinit"}, "kclient runs no kinit"),
+        ({**GSSAPI, "sasl_kerberos_ticket_renew_window_factor": "0.4"}, "must be a number from 0.5 to 1"),
+        (
+            {**GSSAPI, "sasl_kerberos_ticket_renew_jitter": 0.1},
+            "would do nothing: kclient renews the tickets of",
+        ),
+        ({**GSSAPI, "sasl_kerberos_keytab": "/a"}, "Krb5LoginModule required useKeyTab=true keyTab='"),
+        ({**GSSAPI, "sasl_kerberos_principal": "a"}, "Krb5LoginModule required useKeyTab=true keyTab='"),
+        ({**GSSAPI, "sasl_kerberos_domain_name": "a"}, "has the host that the broker advertises"),
     ],
 )
 def test_what_cannot_be_is_reported(keys: dict[str, Any], message: str) -> None:
@@ -145,6 +171,7 @@ def test_what_cannot_be_is_reported(keys: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
+        (f"{KRB5} required useTicketCache=true;", f"it names {KRB5}"),
         (f'{PLAIN} required username="a" password="secret";', f"must name {SCRAM} for SCRAM-SHA-512"),
         (f'{SCRAM} required username="a" password="secret" serviceName="k";', "has an option serviceName"),
         (f'{SCRAM} required username="a";', "must hold a username and a password"),
@@ -165,6 +192,65 @@ def test_a_jaas_entry_must_suit_the_mechanism(entry: str, message: str) -> None:
     assert message in problem(**keys)
     assert "passwordsecret" not in problem(**keys)
     assert "it names secret" not in problem(**keys)
+
+
+@pytest.mark.spec("B.1.3")
+@pytest.mark.parametrize(
+    "options",
+    [
+        KEYTAB,
+        f"{KEYTAB} storeKey=true doNotPrompt=true refreshKrb5Config=true isInitiator=true debug=false",
+        f'{KEYTAB} serviceName="kafka" useTicketCache=false renewTGT=false',
+        f"{KEYTAB} useTicketCache=true",
+        "useTicketCache=true renewTicket=true",
+        'useTicketCache=TRUE ticketCache="/tmp/krb5cc_1000" principal="app"',
+    ],
+)
+def test_the_lines_that_users_of_java_write_for_kerberos_are_read(options: str) -> None:
+    found = config(**GSSAPI, sasl_jaas_config=f"{KRB5} required {options};")
+    login = kerberos_login(found.sasl_kerberos_service_name, found.sasl_jaas_config)
+    from_keytab = "keyTab" in options
+    assert login.service == "kafka"
+    assert login.keytab == ("/etc/app.keytab" if from_keytab else None)
+    assert login.principal == (
+        "app@EXAMPLE.COM" if from_keytab else "app" if "principal" in options else None
+    )
+    assert login.cache == ("/tmp/krb5cc_1000" if "ticketCache=" in options else None)
+
+
+def test_the_service_name_may_stand_in_the_jaas_entry_alone() -> None:
+    entry = f'{KRB5} required {KEYTAB} serviceName="broker";'
+    found = config(security_protocol="SASL_SSL", sasl_jaas_config=entry)
+    assert kerberos_login(found.sasl_kerberos_service_name, found.sasl_jaas_config).service == "broker"
+
+
+@pytest.mark.spec("B.1.3")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("useKeyTab=false", "must say useKeyTab=true or useTicketCache=true, for example com.sun."),
+        ("useKeyTab=true", "must name keyTab and principal with useKeyTab=true"),
+        ('useKeyTab=true keyTab="/a"', "must name keyTab and principal with useKeyTab=true"),
+        ('useTicketCache=true keyTab="/a"', "has keyTab, which does nothing without useKeyTab=true"),
+        (f'{KEYTAB} ticketCache="/a"', "has ticketCache, which does nothing without useTicketCache=true"),
+        ("useTicketCache=true renewTGT=true", "has renewTGT=true, which is refused: kclient does not renew"),
+        (f"{KEYTAB} isInitiator=false", "has isInitiator=false, which is refused: a client always is"),
+        (f"{KEYTAB} tryFirstPass=true", "has tryFirstPass=true, which is refused"),
+        (f"{KEYTAB} storeKey=yes", "must say true or false for storeKey"),
+        (
+            f'{KEYTAB} serviceName="other"',
+            "sasl_kerberos_service_name and serviceName in sasl_jaas_config differ",
+        ),
+        (f'{KEYTAB} serviceName=""', "has an empty serviceName"),
+        (f"{KEYTAB} secret=true", "has an option (not shown), which Krb5LoginModule does not know"),
+    ],
+)
+def test_a_jaas_entry_of_kerberos_that_cannot_be_is_reported(options: str, message: str) -> None:
+    entry = f"{KRB5} required {options};"
+    with pytest.raises(ConfigError) as caught:
+        config(**GSSAPI, sasl_jaas_config=entry)
+    assert any(message in found for found in caught.value.problems)
+    assert "secret" not in str(caught.value)
 
 
 def test_credentials_that_are_no_text_are_reported_before_they_are_sent(

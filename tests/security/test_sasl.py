@@ -494,6 +494,18 @@ def test_the_moment_of_renewal_is_random_between_85_and_95_percent() -> None:
 
 
 @pytest.mark.spec("H-25")
+@pytest.mark.parametrize(
+    ("lifetime", "earliest", "latest"),
+    [(60.0, 51.0, 57.0), (20.0, 17.0, 19.0), (5.0, 4.0, 4.0), (2.0, 1.2, 1.2), (1.0, 0.85, 0.85)],
+)
+def test_a_session_is_renewed_a_second_before_its_end(
+    lifetime: float, earliest: float, latest: float
+) -> None:
+    """A request behind a Fetch that waits for records is handled up to half a second late, and not after the end."""
+    found = [renewal(int(lifetime * 1000), seed) for seed in range(50)]
+    assert all(each is not None and earliest - 1e-9 <= each <= latest + 1e-9 for each in found)
+
+
 @pytest.mark.parametrize("lifetime_ms", [0, -1, -(2**63)])
 def test_a_lifetime_that_is_none_means_no_limit(lifetime_ms: int) -> None:
     assert renewal(lifetime_ms) is None

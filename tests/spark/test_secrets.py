@@ -55,11 +55,32 @@ def test_module_strings_of_the_jvm_are_read(prefix: str, mechanism: str, entry: 
 
 @pytest.mark.spec("SP-43")
 @pytest.mark.parametrize("prefix", ["", "kafkashaded."])
-def test_oauthbearer_is_read_and_a_function_asked_for(prefix: str) -> None:
+def test_oauthbearer_is_read_with_the_endpoint_that_it_needs(prefix: str) -> None:
     given = {**SASL, "kafka.sasl.mechanism": "OAUTHBEARER", "kafka.sasl.jaas.config": prefix + OAUTH}
-    idle, missing = problems(given)
-    assert "sasl_jaas_config would do nothing: OAUTHBEARER takes tokens of sasl_oauth_token_provider" in idle
-    assert "OAUTHBEARER needs sasl_oauth_token_provider" in missing
+    (missing,) = problems(given)
+    assert "OAUTHBEARER needs a source of tokens: sasl_oauthbearer_token_endpoint_url" in missing
+    url = {"kafka.sasl.oauthbearer.token.endpoint.url": "https://login.test/token"}
+    config = SourceOptions.parse(given | url).config("executor")
+    assert config.sasl_jaas_config.reveal() == prefix + OAUTH
+
+
+@pytest.mark.spec("SP-43")
+def test_a_client_secret_and_a_jaas_entry_by_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIENT_SECRET", CANARY)
+    monkeypatch.setenv("JAAS", OAUTH)
+    given = {
+        **SASL,
+        "kafka.sasl.mechanism": "OAUTHBEARER",
+        "kafka.sasl.oauthbearer.token.endpoint.url": "https://login.test/token",
+    }
+    client = "kafka.sasl.oauthbearer.client.credentials.client"
+    by_key = SourceOptions.parse(given | {f"{client}.id": "me", f"{client}.secret.env": "CLIENT_SECRET"})
+    by_jaas = SourceOptions.parse(given | {"kafka.sasl.jaas.config.env": "JAAS"})
+    for options in (by_key, by_jaas):
+        assert CANARY.encode() not in pickle.dumps(options)
+    secret = by_key.config("executor").sasl_oauthbearer_client_credentials_client_secret
+    assert secret.reveal() == CANARY
+    assert by_jaas.config("executor").sasl_jaas_config.reveal() == OAUTH
 
 
 @pytest.mark.spec("SP-43")
