@@ -15,7 +15,7 @@ FLIGHTS := $(VENV)/.flights
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kerberos jars codegen check bytecode format test verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
+.PHONY: help setup kerberos jars codegen check bytecode format test test-python-decoder verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,10 +68,16 @@ bytecode: $(READY)  ## compile the tests once, for all workers
 test: jars kerberos $(FLIGHTS)  ## check, then the tests, those on a real Kafka included, with a sample of each exhaustive set, on JOBS=4 workers
 	@$(MAKE) --no-print-directory --jobs 2 check bytecode
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not exhaustive' --durations 15 --spec-results .cache/spec.json
+	@$(MAKE) --no-print-directory test-python-decoder
+
+# The native decoder is in use in all other runs.
+test-python-decoder: $(READY)  ## the tests of records, fetching and the consumer with the Python decoder
+	KCLIENT_DECODER=python $(BIN)/python -m pytest -n $(JOBS) -m 'not kafka and not exhaustive' --quiet tests/records tests/fetch tests/consumer
 
 verify: jars kerberos $(FLIGHTS)  ## check, then every test: the sets whole, more fuzz examples, all releases of Kafka and Spark (hours)
 	@$(MAKE) --no-print-directory --jobs 2 check bytecode
 	$(BIN)/python -m pytest -n $(JOBS) --durations 15 --spec-results .cache/spec.json
+	@$(MAKE) --no-print-directory test-python-decoder
 	$(MAKE) fuzz N=500
 	$(MAKE) test-brokers
 	$(MAKE) test-spark-versions
