@@ -15,7 +15,7 @@ FLIGHTS := $(VENV)/.flights
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kerberos jars codegen check bytecode format test test-python-decoder verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec demo clean
+.PHONY: help setup kerberos jars codegen check bytecode format test test-python-decoder verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec docs demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +143,10 @@ spec: $(READY)  ## which rows of docs/specification have a passing test; ROW=S3-
 	@test -f .cache/spec.json || \
 	  $(BIN)/python -m pytest -q -m 'not kafka and not slow' --spec-results .cache/spec.json
 	@$(BIN)/python -m tools.spec .cache/spec.json $(ROW)
+
+docs: $(READY)  ## the documentation site in build/site: open build/site/index.html; a warning is an error
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -E -b html -d build/doctrees docs build/site
+	@echo build/site/index.html
 
 demo: $(FLIGHTS)  ## flights through three brokers to a group and Spark, into Parquet and report.html (KAFKA=4.3.1: a real Kafka)
 	$(if $(KAFKA),$(BIN)/python -m localkafka.fetch $(KAFKA))
