@@ -43,6 +43,13 @@ ELSEWHERE = {
     "spark.md": "spark/test_versions.py",
     "stuck.md": "docs/test_stuck.py",
     "testing.md": "docs/test_testing.py",
+    "tutorial/commit.md": "docs/test_tutorial.py",
+    "tutorial/group.md": "docs/test_tutorial.py",
+    "tutorial/index.md": "docs/test_tutorial.py",
+    "tutorial/lag.md": "docs/test_tutorial.py",
+    "tutorial/read.md": "docs/test_tutorial.py",
+    "tutorial/rebalance.md": "docs/test_tutorial.py",
+    "tutorial/spark.md": "docs/test_tutorial.py",
 }
 
 
