@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     __version__: str
     from kclient.config import Config, load
+    from kclient.config.settings import ConsumerSettings
     from kclient.consumer import AsyncConsumer
     from kclient.consumer.callbacks import RebalanceListener
     from kclient.consumer.explain import Explanation
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from kclient.types import (
         Broker,
         DeadLetter,
+        Deserializer,
         GroupMetadata,
+        Headers,
         IsolationLevel,
         OffsetAndMetadata,
         OffsetAndTimestamp,
@@ -49,6 +52,9 @@ _WHERE = {
     "DecoderChoice": "kclient.records.decoder",
     "Consumer": "kclient.sync",
     "ConsumerInterceptor": "kclient.consumer.interceptors",
+    "ConsumerSettings": "kclient.config.settings",
+    "Deserializer": "kclient.types",
+    "Headers": "kclient.types",
     "Explanation": "kclient.consumer.explain",
     "GroupMetadata": "kclient.types",
     "IsolationLevel": "kclient.types",
@@ -80,10 +86,13 @@ __all__ = [
     "Config",
     "Consumer",
     "ConsumerInterceptor",
+    "ConsumerSettings",
     "DeadLetter",
     "DecoderChoice",
+    "Deserializer",
     "Explanation",
     "GroupMetadata",
+    "Headers",
     "IsolationLevel",
     "KclientError",
     "OAuthToken",

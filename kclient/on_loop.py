@@ -10,6 +10,7 @@ from kclient.bridge import call_user
 from kclient.consumer import AsyncConsumer
 from kclient.consumer.async_consumer import CLOSE_SECONDS
 from kclient.consumer.callbacks import RebalanceListener
+from kclient.types import K_co, V_co
 
 if TYPE_CHECKING:
     from kclient.consumer.core import ConsumerCore
@@ -38,7 +39,7 @@ class LentListener:
         return getattr(listeners[self], name)
 
 
-class OnLoop(AsyncConsumer):
+class OnLoop(AsyncConsumer[K_co, V_co]):
     """AsyncConsumer for a thread that calls it through a bridge.
 
     The records of a poll are not `received` before the thread has them. If a signal handler raises just before that,
@@ -72,12 +73,12 @@ class OnLoop(AsyncConsumer):
         if not self.delivered.received:
             self._core.assigned.return_all()
 
-    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
+    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[K_co, V_co]:
         records = await super().poll(timeout, max_records)
         self.delivered.received = False
         return records
 
-    async def gather(self, rows: int, size_bytes: int, timeout: float) -> Records[Any, Any]:
+    async def gather(self, rows: int, size_bytes: int, timeout: float) -> Records[K_co, V_co]:
         """Poll for a batch; its records are not received yet."""
         records = await self._gather(rows, size_bytes, timeout)
         self.delivered.received = False

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from kclient.bridge import LoopThread
 from kclient.consumer.arguments import checked_listener
@@ -29,12 +29,15 @@ from kclient.runtime import Runtime
 from kclient.timeouts import checked_timeout
 from kclient.types import (
     Broker,
+    DeserializerLike,
     GroupMetadata,
+    K_co,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     PartitionInfo,
     SubscriptionPattern,
     TopicPartition,
+    V_co,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Consumer:
+class Consumer(Generic[K_co, V_co]):
     """A Kafka consumer for threads; `AsyncConsumer` has the same calls for asyncio.
 
         with Consumer("flights", bootstrap_servers="localhost:9092", group_id="delays") as consumer:
@@ -75,6 +78,8 @@ class Consumer:
     def __init__(
         self,
         *topics: str,
+        key_deserializer: DeserializerLike[K_co] | None = None,
+        value_deserializer: DeserializerLike[V_co] | None = None,
         config: Mapping[str, Any] | None = None,
         properties: str | PathLike[str] | None = None,
         listener: RebalanceListener | None = None,
@@ -86,8 +91,10 @@ class Consumer:
         self._processing = ThreadProcessing()
         self._depth = 0  # of nested calls: a listener may call the consumer
         self._listeners: Listeners = Listeners()
-        self._inner = OnLoop(
+        self._inner = OnLoop[K_co, V_co](
             *topics,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
             config=config,
             properties=properties,
             listener=self._lent(listener),
@@ -146,7 +153,7 @@ class Consumer:
 
     # --- records
 
-    def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[Any, Any]:
+    def poll(self, timeout: float = 1.0, max_records: int | None = None) -> Records[K_co, V_co]:
         """Return the next records, at most `max_records` (default max_poll_records); none after `timeout` seconds.
 
         Rebalances, listeners, commit callbacks and automatic commits happen inside this call. It also raises errors of
@@ -156,13 +163,13 @@ class Consumer:
         LogTruncatedError, UnknownTopicError, AuthorizationError, ListenerError.
         """
         checked_timeout(timeout)
-        records: Records[Any, Any] = self._run(lambda: self._inner.poll(timeout, max_records))
+        records: Records[K_co, V_co] = self._run(lambda: self._inner.poll(timeout, max_records))
         self._processing.taken()
         delivered = self._inner.delivered
         delivered.received = True  # no signal handler runs between here and the caller's next line
         return records
 
-    def __iter__(self) -> Iterator[Record[Any, Any]]:
+    def __iter__(self) -> Iterator[Record[K_co, V_co]]:
         """Iterate over records until the consumer is closed; see `AsyncConsumer.__aiter__`."""
         from kclient.records.decoder import is_native
 
@@ -479,19 +486,19 @@ class Consumer:
             self._thread = None
 
 
-class Deliveries:
+class Deliveries(Generic[K_co, V_co]):
     """What one loop over a consumer takes from: the delivered records, then those after them, until it is closed."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer[K_co, V_co]) -> None:
         self._consumer = consumer
         self._last: DeliveredRecords | None = None
 
-    def following(self) -> Iterator[Record[Any, Any]] | None:
+    def following(self) -> Iterator[Record[K_co, V_co]] | None:
         """Return an iterator over the next delivered records, None when the consumer is closed. May poll."""
         self._last = self._consumer._next_delivery(self._last)
         return None if self._last is None else iter(self._last)
 
-    def records(self) -> Iterator[Record[Any, Any]]:
+    def records(self) -> Iterator[Record[K_co, V_co]]:
         """Iterate over all records, as the extension's joined_records does."""
         while (delivered := self.following()) is not None:
             yield from delivered

@@ -3,10 +3,45 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import attrs
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # PEP 696, before Python 3.13
+
+    K_co = TypeVar("K_co", covariant=True, default=bytes)
+    V_co = TypeVar("V_co", covariant=True, default=bytes)
+else:
+    from typing import TypeVar
+
+    K_co = TypeVar("K_co", covariant=True)
+    V_co = TypeVar("V_co", covariant=True)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+"""A record's headers in their order, duplicates kept. A value may be null."""
+
+DeserializerFunction: TypeAlias = Callable[[str, Headers, bytes], T]
+"""Takes the topic, the headers and the bytes of a key or value; never null."""
+
+
+class Deserializer(Protocol[T_co]):
+    """An object that makes keys or values of bytes, as Java's interface of this name.
+
+    `configure(settings, is_key)` and `close()` are called if it has them.
+    """
+
+    def deserialize(self, topic: str, headers: Headers, data: bytes, /) -> T_co:
+        """Return the key or value that `data` holds. Null is never given to it."""
+        ...
+
+
+DeserializerLike: TypeAlias = DeserializerFunction[T] | Deserializer[T] | type[Deserializer[T]]
+"""What `key_deserializer` and `value_deserializer` may be."""
 
 
 class TopicPartition(NamedTuple):

@@ -48,12 +48,14 @@ WRITTEN_AS: Final = {
     "tuple[str, ...]": "Texts",
     "Secret": "Text",
     "tuple[Any, ...]": "Any",  # classes, objects or their names
-    "Deserializer": "Any",
     "DeadLetterSink": "Any",
     "TokenProvider": "Any",
     "ssl.SSLContext": "ssl.SSLContext | Callable[[], Any]",
     "str | timedelta": "Text | timedelta",
 }
+
+NAMED: Final = ("key_deserializer", "value_deserializer")
+"""Parameters of the consumers themselves: they say of what types keys and values are."""
 
 
 def annotation(field: attrs.Attribute[Any]) -> str:
@@ -66,7 +68,9 @@ def annotation(field: attrs.Attribute[Any]) -> str:
 
 def rendered() -> str:
     """Return the text of the file."""
-    return HEAD + "".join(f"    {field.name}: {annotation(field)}\n" for field in keys())
+    return HEAD + "".join(
+        f"    {field.name}: {annotation(field)}\n" for field in keys() if field.name not in NAMED
+    )
 
 
 if __name__ == "__main__":

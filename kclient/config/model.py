@@ -33,9 +33,8 @@ from kclient.config.values import (
 )
 from kclient.security.scram import MAX_ITERATIONS, MIN_ITERATIONS
 from kclient.security.secret import Secret
-from kclient.types import DeadLetter, IsolationLevel
+from kclient.types import DeadLetter, DeserializerFunction, IsolationLevel
 
-Deserializer = Callable[[str, Any, bytes], Any]
 DeadLetterSink = Callable[[DeadLetter], None]
 TokenProvider = Callable[[], Any]
 
@@ -158,8 +157,12 @@ class Config:
     fetch_max_wait_ms: int = key(500, integer(0))
     max_partition_fetch_bytes: int = key(1_048_576, integer(0))
     check_crcs: bool = key(True, boolean)
-    key_deserializer: Deserializer | None = attrs.field(default=None, metadata={"rule": deserializer})
-    value_deserializer: Deserializer | None = attrs.field(default=None, metadata={"rule": deserializer})
+    key_deserializer: DeserializerFunction[Any] | None = attrs.field(
+        default=None, metadata={"rule": deserializer}
+    )
+    value_deserializer: DeserializerFunction[Any] | None = attrs.field(
+        default=None, metadata={"rule": deserializer}
+    )
     interceptors: tuple[Any, ...] = key((), plugins.interceptors)
     on_decode_error: str = key("raise", one_of("raise", "skip", "keep", "dlq"))
     dead_letters: DeadLetterSink | None = attrs.field(default=None, metadata={"rule": dead_letters})

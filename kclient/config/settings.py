@@ -112,8 +112,6 @@ class ConsumerSettings(TypedDict, total=False):
     fetch_max_wait_ms: Number
     max_partition_fetch_bytes: Number
     check_crcs: Boolean
-    key_deserializer: Any
-    value_deserializer: Any
     interceptors: Any
     on_decode_error: Text
     dead_letters: Any

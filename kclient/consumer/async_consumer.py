@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from contextlib import suppress
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, Unpack
 
 from kclient.change_signal import ChangeSignal
 from kclient.consumer.arguments import (
@@ -40,12 +40,15 @@ from kclient.runtime import Runtime, running_loop
 from kclient.timeouts import checked_timeout
 from kclient.types import (
     Broker,
+    DeserializerLike,
     GroupMetadata,
+    K_co,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     PartitionInfo,
     SubscriptionPattern,
     TopicPartition,
+    V_co,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +70,7 @@ CLOSE_SECONDS: Final = 30.0
 _abandoned: set[asyncio.Task[None]] = set()  # asyncio itself keeps no task alive
 
 
-class AsyncConsumer:
+class AsyncConsumer(Generic[K_co, V_co]):
     """A Kafka consumer for asyncio; `Consumer` has the same calls for threads.
 
         async with AsyncConsumer("flights", bootstrap_servers="localhost:9092", group_id="delays") as consumer:
@@ -95,6 +98,8 @@ class AsyncConsumer:
     def __init__(
         self,
         *topics: str,
+        key_deserializer: DeserializerLike[K_co] | None = None,
+        value_deserializer: DeserializerLike[V_co] | None = None,
         config: Mapping[str, Any] | None = None,
         properties: str | PathLike[str] | None = None,
         listener: RebalanceListener | None = None,
@@ -104,7 +109,9 @@ class AsyncConsumer:
         from kclient.config import discard, load
 
         checked_topics(topics)  # a mapping of settings here explains why settings are missing
-        loaded = load(settings, config, properties)
+        deserializers = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer}
+        given = {name: value for name, value in deserializers.items() if value is not None}
+        loaded = load({**settings, **given}, config, properties)
         try:
             self._set_up(loaded, topics, listener, runtime or Runtime())
         except BaseException:
@@ -240,7 +247,7 @@ class AsyncConsumer:
 
     def poll(
         self, timeout: float = 1.0, max_records: int | None = None
-    ) -> Coroutine[Any, Any, Records[Any, Any]]:
+    ) -> Coroutine[Any, Any, Records[K_co, V_co]]:
         """Return the next records, at most `max_records` (default max_poll_records); none after `timeout` seconds.
 
         Rebalances, listeners, commit callbacks and automatic commits happen inside this call. It also raises errors of
@@ -253,14 +260,14 @@ class AsyncConsumer:
 
     async def _poll(
         self, timeout: float, max_records: int | None, caller: asyncio.Task[object] | None
-    ) -> Records[Any, Any]:
+    ) -> Records[K_co, V_co]:
         core = self._open()
         records = await self._core.polls.poll(checked_timeout(timeout), _count(max_records, core))
         if records.chunks:
             self._processing.taken(caller)
         return records
 
-    def __aiter__(self) -> AsyncIterator[Record[Any, Any]]:
+    def __aiter__(self) -> AsyncIterator[Record[K_co, V_co]]:
         """Iterate over records until the consumer is closed; each poll returns up to `max_poll_records`.
 
         A record is committable when the next one is requested. A later loop continues after it.
@@ -275,10 +282,10 @@ class AsyncConsumer:
 
         return async_records(self._delivered_records, self.__anext__)
 
-    def _delivered_records(self) -> Iterator[Record[Any, Any]]:
+    def _delivered_records(self) -> Iterator[Record[K_co, V_co]]:
         return self._core.assigned.delivered.shared()
 
-    async def __anext__(self) -> Record[Any, Any]:
+    async def __anext__(self) -> Record[K_co, V_co]:
         """Return the next record. Raise what `poll` raises."""
         while not self.closed:
             record = next(self._delivered_records(), None)
@@ -330,7 +337,7 @@ class AsyncConsumer:
                 raise
             yield batch
 
-    async def _gather(self, rows: int, size_bytes: int, timeout: float) -> Records[Any, Any]:
+    async def _gather(self, rows: int, size_bytes: int, timeout: float) -> Records[K_co, V_co]:
         self._open()
         return await self._core.polls.gather(timeout, rows, size_bytes)
 

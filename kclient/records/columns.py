@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from kclient.records.headers import EMPTY, NO_HEADERS, Headers, read_headers
-from kclient.types import TimestampType, TopicPartition
+from kclient.records.headers import EMPTY, NO_HEADERS, read_headers
+from kclient.types import Headers, TimestampType, TopicPartition
 
 R = TypeVar("R", bound=tuple[Any, ...])
 

@@ -5,18 +5,15 @@ A deserializer is any callable `(topic, headers, data) -> T`. Null is never give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
 from kclient.errors import DecodeError
 from kclient.records.columns import Columns
-from kclient.records.headers import Headers
 from kclient.records.undecodable import DeadLetterSink, Undecodable, Undecoded, dead_letter
-from kclient.types import TopicPartition
-
-Deserializer: TypeAlias = Callable[[str, Headers, bytes], Any]
+from kclient.types import DeserializerFunction, Headers, TopicPartition
 
 
 @attrs.frozen
@@ -37,8 +34,8 @@ class Deserializers:
     """The deserializers of one partition. `undecodable` says what to do with records that fail; None: stop."""
 
     partition: TopicPartition
-    key_with: Deserializer | None
-    value_with: Deserializer | None
+    key_with: DeserializerFunction[Any] | None
+    value_with: DeserializerFunction[Any] | None
     undecodable: Undecodable | None = None
 
     def fill(self, columns: Columns, count: int) -> Deserialized:

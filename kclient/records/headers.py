@@ -8,13 +8,11 @@ A compressed batch of 1.3 kB can hold a record of 20 million headers, so the cou
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from kclient.errors import CorruptBatchError, TooManyHeadersError
 from kclient.records.varint import VARINT_BITS, read_signed, read_unsigned
-
-Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
-"""A record's headers in their order, duplicates kept. A value may be null."""
+from kclient.types import Headers
 
 EMPTY: Final[Headers] = ()
 NO_HEADERS: Final = -1

@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import attrs
 
@@ -25,7 +26,7 @@ from kclient.records.aborted import AbortedTransaction, AbortedTransactions
 from kclient.records.batch import Batch, batch_at, first_batch_size
 from kclient.records.columns import Columns
 from kclient.records.decoder import Decoder, decoder_in_use, reads_small_batches
-from kclient.records.deserialize import Deserializer, Deserializers
+from kclient.records.deserialize import Deserializers
 from kclient.records.errors import BATCH_ERRORS, BatchError, truncated_fetch, with_location
 from kclient.records.headers import MAX_HEADERS_PER_RECORD
 from kclient.records.legacy import lies_below
@@ -38,7 +39,7 @@ from kclient.records.sections import (
     open_batch,
 )
 from kclient.records.undecodable import Undecodable
-from kclient.types import IsolationLevel, TopicPartition
+from kclient.types import DeserializerFunction, IsolationLevel, TopicPartition
 
 STALE = -1
 
@@ -115,8 +116,8 @@ class PartitionReader:
         check_crcs: bool = True,
         max_decompressed_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES,
         max_headers_per_record: int = MAX_HEADERS_PER_RECORD,
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
+        key_deserializer: DeserializerFunction[Any] | None = None,
+        value_deserializer: DeserializerFunction[Any] | None = None,
         undecodable: Undecodable | None = None,
         decoder: Decoder | None = None,
     ) -> None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import chain
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from kclient.records.decoder import is_native
-from kclient.records.headers import Headers
 from kclient.records.reader import Chunk
-from kclient.types import OffsetAndMetadata, TimestampType, TopicPartition
+from kclient.types import Headers, K_co, OffsetAndMetadata, TimestampType, TopicPartition, V_co
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-K = TypeVar("K")
-V = TypeVar("V")
 
-
-class Record(NamedTuple, Generic[K, V]):
+class Record(NamedTuple, Generic[K_co, V_co]):
     """One record. `key` and `value` are bytes or what the deserializers made of them; None is null.
 
     `timestamp` is in ms since 1970 (UTC), −1 where the record has none. `headers` keeps order and duplicates.
@@ -31,8 +27,8 @@ class Record(NamedTuple, Generic[K, V]):
     offset: int
     timestamp: int
     timestamp_type: TimestampType
-    key: K
-    value: V
+    key: K_co | None
+    value: V_co | None
     headers: Headers
     leader_epoch: int | None
     serialized_key_size: int
@@ -46,7 +42,7 @@ class Record(NamedTuple, Generic[K, V]):
         )
 
 
-class Records(Generic[K, V]):
+class Records(Generic[K_co, V_co]):
     """Records of one poll, in the order of their partitions; within a partition in the order of the log.
 
     `len()` counts records; a poll that only moved positions has none. Iterating makes new objects each
@@ -60,7 +56,7 @@ class Records(Generic[K, V]):
     def __len__(self) -> int:
         return sum(map(len, self._chunks))
 
-    def __iter__(self) -> Iterator[Record[K, V]]:
+    def __iter__(self) -> Iterator[Record[K_co, V_co]]:
         return chain.from_iterable(
             run.rows(Record, chunk.partition) for chunk in self._chunks for run in chunk.runs
         )
@@ -77,7 +73,7 @@ class Records(Generic[K, V]):
         """The partitions that have records here."""
         return tuple(dict.fromkeys(chunk.partition for chunk in self._chunks if len(chunk)))
 
-    def of(self, partition: TopicPartition) -> Records[K, V]:
+    def of(self, partition: TopicPartition) -> Records[K_co, V_co]:
         """The records of one partition; none where it has none here."""
         mine = [chunk for chunk in self._chunks if chunk.partition == partition]
         return Records(mine, keeps_errors=self._keeps_errors)

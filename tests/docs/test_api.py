@@ -13,7 +13,7 @@ from kclient import AsyncConsumer, Consumer, Record, Records
 from tests.docs.blocks import python_blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
-CONSUMERS, RECORDS = PAGE.split("\n## ")[1:]
+CONSUMERS, RECORDS, _ = PAGE.split("\n## ")[1:]
 
 
 def shown(section: str) -> dict[str, list[str]]:
