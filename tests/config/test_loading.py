@@ -347,3 +347,9 @@ def test_the_repr_has_only_what_is_not_the_default() -> None:
 
 def test_the_typed_settings_are_the_keys_of_the_table() -> None:
     assert write_settings.FILE.read_text() == write_settings.rendered(), "run python -m tools.write_settings"
+
+
+def test_every_key_of_the_table_says_what_it_means() -> None:
+    meanings = write_settings.meanings()
+    assert list(meanings) == [field.name for field in keys()]
+    assert [name for name, meaning in meanings.items() if not meaning.endswith(".")] == []
