@@ -265,18 +265,20 @@ class PartitionReader:
     def _decode(self, section: Section, runs: list[Columns], wanted: int) -> int:
         """Decode up to `wanted` records, drop those below the position, return how many were put into `runs`."""
         columns = columns_for(section, runs[-1] if runs and not self._deserializes else None)
-        before, start = len(columns), section.position
+        before, start, size_before = len(columns), section.position, columns.size_bytes
         try:
             section.read_into(columns, wanted)
         except BATCH_ERRORS as exc:
             self._stop(exc, self._batch)
-        columns.size_bytes += section.position - start
         offsets = columns.offsets
-        if len(offsets) > before and offsets[before] < self.next_offset:
+        decoded = len(offsets) - before
+        if decoded and offsets[before] < self.next_offset:
             first = bisect_left(offsets, self.next_offset, before)
             self._work_left -= first - before
             columns.drop(before, first)
         added = len(offsets) - before
+        # Of the bytes of this batch alone: other batches in the same columns have records of other sizes.
+        columns.size_bytes = size_before + (section.position - start) * added // max(decoded, 1)
         if self._deserializes and added:
             self._undelivered = columns
             return 0

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from kclient.errors import CorruptBatchError
+from kclient.records.batch import BATCH_HEADER_BYTES
 from kclient.records.compression import Compression
-from kclient.records.decoder import PYTHON_DECODER
+from kclient.records.decoder import PYTHON_DECODER, Decoder
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.writer import NewRecord, build_batch, build_marker
 from kclient.types import IsolationLevel, TimestampType
@@ -145,6 +146,17 @@ def test_a_header_that_claims_more_than_the_field_has_is_left_alone() -> None:
     found = reader(bytes(data))
     assert sizes(found.take(100)) == [3]
     assert found.exhausted
+
+
+@pytest.mark.parametrize("decoder", [PYTHON_DECODER, NativeDecoder()], ids=["python", "native"])
+def test_records_below_the_position_take_the_size_of_their_own_batch_along(decoder: Decoder) -> None:
+    """A damaged log: the second batch begins before the first one ends, and its records are smaller."""
+    small = build_batch([NewRecord(value=b"v", timestamp=1) for _ in range(4)], base_offset=1)
+    data = batch(0, compression=Compression.NONE) + small
+    chunk = PartitionReader("t", 0, data, 0, decoder=decoder).take(10)
+    assert [offset for run in chunk.runs for offset in run.offsets] == [0, 1, 2, 3, 4]
+    sections = [len(each) - BATCH_HEADER_BYTES for each in (batch(0, compression=Compression.NONE), small)]
+    assert chunk.size_bytes == sections[0] + sections[1] // 2
 
 
 def test_both_ways_return_the_same() -> None:
