@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, U
 from rich.console import Console
 
 from kclient.cli import SCRIPT, program
+from kclient.cli.consume import consume
 from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.ingest import ingest_app
@@ -55,6 +56,7 @@ def build() -> App:
     )
     app["--help"].group = ITSELF
     app["--version"].group = ITSELF
+    app.command(consume, group=CLUSTER)
     app.command(lag, group=CLUSTER)
     app.command(ingest_app(SPARK))
     app.command(offsets_history, group=SPARK)

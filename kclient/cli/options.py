@@ -100,15 +100,20 @@ class ConnectionOptions:
 
         Raise ConfigError for a pair that is not KEY=VALUE, and for a file that cannot be read or has a duplicate key.
         """
-        shared = self._file()
-        for key, instead in CONSUMERS_OWN.items():
-            if shared.pop(key, None) is not None:
-                sys.stderr.write(f"{program()}: {key} of {self.properties} is left out: {instead}\n")
+        shared = self._shared()
         given = self.pairs()
         warn_of_arguments("--set", given)
         pairs = shared | given
         servers = pairs.pop("bootstrap.servers", None)
         return self.bootstrap_servers or servers, {f"kafka.{key}": value for key, value in pairs.items()}
+
+    def _shared(self) -> dict[str, str]:
+        """Return the settings of the properties file without those that only the consumer of an application uses."""
+        shared = self._file()
+        for key, instead in CONSUMERS_OWN.items():
+            if shared.pop(key, None) is not None:
+                sys.stderr.write(f"{program()}: {key} of {self.properties} is left out: {instead}\n")
+        return shared
 
     def _file(self) -> dict[str, str]:
         """Return the settings of the properties file."""
@@ -141,6 +146,18 @@ class ConnectionOptions:
             return pairs, self.properties
         found = dict(_resolved(key, value) for key, value in both.items())
         return (pairs, self.properties) if found.keys() == both.keys() else (found, None)
+
+    def consumer_settings(self, **options: Any) -> dict[str, Any]:
+        """Return the settings of a consumer that this command makes: `options` before `--set` before the file.
+
+        What would make it another program's consumer (its group, where it begins, its deserializers) comes from
+        `options` alone: in the file it is left out, and a line on standard error names it.
+        """
+        given = self.pairs()
+        warn_of_arguments("--set", given)
+        pairs = dict(_resolved(key, value) for key, value in (self._shared() | given).items())
+        found = {key.replace(".", "_"): value for key, value in pairs.items()}
+        return found | self.servers() | {key: value for key, value in options.items() if value is not None}
 
     def config(self, **options: Any) -> Config:
         """Return the client's settings: options before `--set` before the file."""

@@ -14,6 +14,7 @@ from kclient.cli import MODULE, SCRIPT, program
 from tests.cli.support import call, job, run
 
 COMMANDS = [
+    ["consume"],
     ["lag"],
     ["ingest"],
     ["ingest", "status"],
@@ -73,6 +74,7 @@ def test_every_command_has_a_form_for_machines(
 @pytest.mark.parametrize(
     ("command", "option"),
     [
+        ("consume", "-b"),
         ("lag", "-b"),
         ("ingest", "-b"),
         ("ingest status", "--checkpoint"),

@@ -1,0 +1,316 @@
+"""`kclient consume`: what it prints, where it begins and stops, and what it commits."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from kclient import TopicPartition
+from kclient.embedded import EmbeddedCluster
+from kclient.records.writer import NewRecord
+from tests.cli.support import COMMAND, PATIENCE, Done, call
+from tests.lag.lag_setup import transaction
+
+HOUR = 3_600_000
+NOON = (int(time.time()) - 24 * 3600) * 1000  # younger than the retention, by which the cluster deletes
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 2, "empty": 1, "odd": 1, "endless": 1}) as cluster:
+        for number in range(10):
+            record = NewRecord(
+                b"k%d" % number, b"v%d" % number, NOON + number * HOUR, [("h", b"x"), ("n", None)]
+            )
+            cluster.produce("orders", [record], partition=number % 2)
+        cluster.produce("odd", [NewRecord(None, b"\xff\x00", NOON), NewRecord(b"\x1b[31m", None, NOON)])
+        cluster.produce("endless", ["x" * 100] * 5_000)
+        yield cluster
+
+
+def read(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str], *more: str, topic: str = "orders"
+) -> Done:
+    return call(capsys, "consume", topic, "-b", cluster.bootstrap_servers, *more)
+
+
+def values(done: Done) -> list[str]:
+    assert done.code == 0, done.err
+    return sorted(done.out.split())
+
+
+def committed(cluster: EmbeddedCluster, group: str) -> dict[TopicPartition, int]:
+    return dict(cluster.committed(group))
+
+
+def test_values_are_lines(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    done = read(cluster, capsys, "-e")
+    assert done.err == ""
+    assert values(done) == [f"v{number}" for number in range(10)]
+
+
+def test_an_empty_topic_ends_at_once(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read(cluster, capsys, "-e", topic="empty") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "numbers"),
+    [
+        (["-o", "beginning", "-n", "10"], range(10)),
+        (["-e", "-o", "end"], ()),
+        (["-e", "-o", "3"], (6, 7, 8, 9)),
+        (["-e", "-o", "-1"], (8, 9)),
+        (["-e", "-o", "-99"], range(10)),
+        (["-e", "-p", "1"], (1, 3, 5, 7, 9)),
+        (["-e", "-o", f"@{NOON + 7 * HOUR}"], (7, 8, 9)),
+        (["--until", f"@{NOON + 2 * HOUR}"], (0, 1)),
+        (["--until", "1", "-o", "0"], (0, 1)),
+        (["-e", "-o", "@-1h"], ()),
+        (["-e", "--grep-key", "k[12]$"], (1, 2)),
+        (["-e", "--grep", "^v[^1-9]"], (0,)),
+    ],
+)
+def test_where_it_begins_and_stops(
+    more: list[str], numbers: range, cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert values(read(cluster, capsys, *more)) == [f"v{number}" for number in numbers]
+
+
+def test_a_time_is_also_a_date(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    date = datetime.fromtimestamp(NOON / 1000 + 8 * 3600, UTC).isoformat()
+    assert values(read(cluster, capsys, "-e", "-o", f"@{date}")) == ["v8", "v9"]
+
+
+def test_an_offset_that_is_not_there_is_reported(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = read(cluster, capsys, "-e", "-p", "0", "-o", "77")
+    assert (done.code, done.out) == (0, "")
+    assert "orders-0 ends at 5, not at 77" in done.err
+
+
+def test_the_tokens_of_a_format(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    template = r"%t %p %o %T %d %k=%s/%v %h %K %S %% \x41\t|\n"
+    done = read(cluster, capsys, "-p", "1", "-n", "1", "-f", template)
+    time_text = datetime.fromtimestamp(NOON / 1000 + 3600, UTC).isoformat(timespec="milliseconds")
+    expected = f"orders 1 0 {NOON + HOUR} {time_text.replace('+00:00', 'Z')} k1=v1/v1 h=x,n= 2 2 % A\t|\n"
+    assert (done.code, done.out) == (0, expected)
+
+
+def test_null_has_a_size_and_a_text(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    done = read(cluster, capsys, "-e", "-Z", "NULL", "-f", r"%K %S %k\n", topic="odd")
+    assert done.out.splitlines() == ["-1 2 NULL", "5 -1 \x1b[31m"]
+    done = read(cluster, capsys, "-e", "-Z", "NULL", "-K", r"\t", "--value-format", "hex", topic="odd")
+    assert done.out.splitlines() == ["NULL\tff00", "\x1b[31m\tNULL"]
+
+
+def test_json_has_everything_and_loses_no_byte(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read(cluster, capsys, "-J", "-p", "0", "-n", "1").events == [
+        {
+            "topic": "orders",
+            "partition": 0,
+            "offset": 0,
+            "timestamp": NOON,
+            "timestamp_type": "create_time",
+            "key": "k0",
+            "value": "v0",
+            "headers": [{"key": "h", "value": "x"}, {"key": "n", "value": None}],
+        }
+    ]
+    first, second = read(cluster, capsys, "--json", "-e", topic="odd").events
+    assert base64.b64decode(first["value"]["base64"]) == b"\xff\x00"
+    assert (first["key"], second["value"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("form", "data", "shown"),
+    [
+        ("json", b'{"a": [1, 2]}', '{"a":[1,2]}'),
+        ("hex", b"\x00\xab", "00ab"),
+        ("base64", b"\x00\xab", "AKs="),
+        ("short", struct.pack(">h", -2), "-2"),
+        ("integer", struct.pack(">i", 70_000), "70000"),
+        ("long", struct.pack(">q", 1 << 40), str(1 << 40)),
+        ("double", struct.pack(">d", 0.5), "0.5"),
+        ("uuid", b"0b7cf0c5-45b5-4c42-b2ac-c1b8f3a1ab06", "0b7cf0c5-45b5-4c42-b2ac-c1b8f3a1ab06"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_values_are_decoded(
+    form: str, data: bytes, shown: str, cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.create_topic(f"as-{form}")
+    cluster.produce(f"as-{form}", [data])
+    assert read(cluster, capsys, "-e", "--value-format", form, topic=f"as-{form}").out == f"{shown}\n"
+    [line] = read(cluster, capsys, "-e", "-J", "--value-format", form, topic=f"as-{form}").events
+    assert line["value"] == (json.loads(shown) if form not in ("hex", "base64", "uuid") else shown)
+
+
+def test_a_value_of_another_format_ends_with_6_and_names_its_place(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = read(cluster, capsys, "-e", "-p", "1", "--value-format", "json")
+    assert done.code == 6
+    assert "The value of the record in orders-1 at offset 0 is not json." in done.err
+    assert "v1" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["-o", "sometimes"], "--offset sometimes is not a place"),
+        (["-o", "@2026-01-01T00:00"], "without a time zone"),
+        (["-o", "@then"], "cannot be read"),
+        (["-e", "--until", "3"], "--exit-at-end is not allowed with --until"),
+        (["--until", "@9999999999999"], "is in the future"),
+        (["-n", "0"], "--count must be 1 or more"),
+        (["--grep", "("], "--grep ( is not a regular expression"),
+        (["-f", "%q"], "--format has %q, which is no token"),
+        (["-f", r"\q"], r"\q is no escape"),
+        (["-f", "%s", "-J"], "--format is not allowed with --json"),
+        (["-f", "%s", "-K", ":"], "--format is not allowed with --key-separator"),
+        (["-g", "g", "-p", "0"], "--partition is not allowed with --group"),
+        (["-g", "g", "-o", "5"], "groups reset g --help"),
+        (["-p", "7"], "--partition 7: orders has the partitions 0 to 1"),
+        (["--value-format", "xml"], "Choose from"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)
+def test_what_cannot_be_meant_ends_with_2(
+    more: list[str], says: str, cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = read(cluster, capsys, *more)
+    assert (done.code, done.out) == (2, ""), done.err
+    assert says in done.err
+
+
+def test_a_topic_that_is_not_there_is_not_created(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more in ([], ["-g", "misspelt"]):
+        done = read(cluster, capsys, *more, topic="order")
+        assert (done.code, done.out) == (5, "")
+        assert "There is no topic 'order'" in done.err
+        assert "Did you mean orders?" in done.err
+    assert "order" not in cluster.state.topics
+
+
+def test_it_ends_after_records_of_a_transaction(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last offset is that of the marker, which is no record."""
+    cluster.create_topic("payments")
+    producer = transaction(cluster.bootstrap_servers, TopicPartition("payments", 0), 3, "kept")
+    producer.commit_transaction(20)
+    producer.begin_transaction()
+    producer.produce("payments", b"aborted", partition=0)
+    producer.flush(20)
+    producer.abort_transaction(20)
+    done = read(cluster, capsys, "-e", "--isolation-level", "read_committed", topic="payments")
+    assert (done.code, done.out) == (0, "x\n" * 3)
+    assert len(read(cluster, capsys, "-e", topic="payments").out.split()) == 4
+
+
+# --- groups
+
+
+def test_a_group_continues_after_what_was_printed(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = read(cluster, capsys, "-g", "printing", "-n", "3")
+    assert sum(committed(cluster, "printing").values()) == 3
+    second = read(cluster, capsys, "-g", "printing", "-e")
+    assert sorted((first.out + second.out).split()) == [f"v{number}" for number in range(10)]
+    assert read(cluster, capsys, "-g", "printing", "-e").out == ""
+    assert committed(cluster, "printing") == {TopicPartition("orders", 0): 5, TopicPartition("orders", 1): 5}
+
+
+def test_a_group_without_commits_may_begin_at_the_end(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read(cluster, capsys, "-g", "late", "-e", "-o", "end") == (0, "", "")
+
+
+def test_records_that_do_not_match_count_as_read(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read(cluster, capsys, "-g", "searching", "-e", "--grep", "v3").out == "v3\n"
+    assert sum(committed(cluster, "searching").values()) == 10
+
+
+def test_without_a_group_nothing_is_committed_whatever_a_file_says(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str], tmp_path: os.PathLike[str]
+) -> None:
+    file = os.path.join(tmp_path, "client.properties")
+    with open(file, "w", encoding="utf-8") as out:
+        out.write("group.id=billing\nauto.offset.reset=latest\nmax.poll.records=2\n")
+    done = read(cluster, capsys, "-e", "--properties", file)
+    assert len(done.out.split()) == 10
+    assert "group.id of" in done.err
+    assert not committed(cluster, "billing")
+
+
+# --- pipes, signals, terminals
+
+
+def start(cluster: EmbeddedCluster, *more: str, **streams: int) -> subprocess.Popen[bytes]:
+    arguments = [*COMMAND, "consume", "endless", "-b", cluster.bootstrap_servers, *more]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
+    return subprocess.Popen(arguments, start_new_session=True, **streams)
+
+
+def test_a_reader_that_closes_its_pipe_ends_it_quietly(cluster: EmbeddedCluster) -> None:
+    with start(cluster, "-g", "piped") as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == b"x" * 100 + b"\n"
+        running.stdout.close()
+        assert running.wait(PATIENCE) == 8
+        assert running.stderr.read() == b""
+    assert committed(cluster, "piped").get(TopicPartition("endless", 0), 0) < 5_000
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_ends_it_and_commits_what_was_printed(
+    number: signal.Signals, code: int, cluster: EmbeddedCluster
+) -> None:
+    group = f"stopped-by-{number.name}"
+    with start(cluster, "-g", group) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        for _ in range(5_000):
+            running.stdout.readline()
+        running.send_signal(number)
+        assert running.stdout.read() == b""
+        assert (running.wait(PATIENCE), running.stderr.read()) == (code, b"")
+    assert committed(cluster, group) == {TopicPartition("endless", 0): 5_000}
+
+
+def test_a_terminal_is_not_steered_by_records_and_progress_is_shown_beside_a_file(
+    cluster: EmbeddedCluster,
+) -> None:
+    def on_terminal(*more: str, **streams: int) -> bytes:
+        ours, theirs = pty.openpty()
+        arguments = [*COMMAND, "consume", "odd", "-e", "-f", r"%k\n", "-b", cluster.bootstrap_servers, *more]
+        subprocess.run(
+            arguments, timeout=PATIENCE, check=True, **{"stdout": theirs, "stderr": theirs, **streams}
+        )
+        shown = os.read(ours, 65_536)
+        os.close(theirs)
+        os.close(ours)
+        return shown
+
+    assert on_terminal() == b"\r\n\\x1b[31m\r\n"
+    assert b"2 records in " in on_terminal(stdout=subprocess.DEVNULL)
