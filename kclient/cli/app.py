@@ -19,9 +19,11 @@ from kclient.cli import SCRIPT, program
 from kclient.cli.consume import consume
 from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
+from kclient.cli.groups import groups_app
 from kclient.cli.ingest import ingest_app
 from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
+from kclient.cli.topics import topics_app
 from kclient.cli.version import installed, version
 from kclient.config.errors import is_secret
 
@@ -57,6 +59,8 @@ def build() -> App:
     app["--help"].group = ITSELF
     app["--version"].group = ITSELF
     app.command(consume, group=CLUSTER)
+    app.command(topics_app(CLUSTER))
+    app.command(groups_app(CLUSTER))
     app.command(lag, group=CLUSTER)
     app.command(ingest_app(SPARK))
     app.command(offsets_history, group=SPARK)

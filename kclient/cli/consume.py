@@ -14,7 +14,6 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Group, Parameter
@@ -24,7 +23,7 @@ from kclient.cli.exit_codes import INTERRUPTED, OK
 from kclient.cli.options import ConnectionOptions, choice, flag, option
 from kclient.cli.places import Place, offsets_of, parse_place
 from kclient.cli.record_format import Form, RecordFormat, unescaped
-from kclient.errors import ArgumentError, UnknownTopicError
+from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.stop_signals import stop_on_signals
 from kclient.text import printable
@@ -201,16 +200,12 @@ def _line_of(
 
 def _partitions(consumer: Consumer, topic: str) -> list[TopicPartition]:
     """Return all partitions of a topic. Raise UnknownTopicError."""
+    from kclient.cli.admin_client import unknown_topic
+
     found = [TopicPartition(topic, info.partition) for info in consumer.partitions_for(topic)]
     if found:
         return found
-    near = get_close_matches(topic, consumer.list_topics(), n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"List the topics with: {program()} topics -b HOST:PORT"
-    raise UnknownTopicError(
-        f"There is no topic {topic!r}. The name may be wrong, or the topic was deleted. {hint}",
-        topic=topic,
-        nearest=near[0] if near else None,
-    )
+    raise unknown_topic(topic, consumer.list_topics())
 
 
 def _assign(consumer: Consumer, topics: Sequence[str], numbers: Sequence[int] | None, start: Place) -> None:

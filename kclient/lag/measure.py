@@ -23,7 +23,7 @@ from kclient.config import Config
 from kclient.errors import BrokerError, DeadlineError, KclientError, UnknownTopicError, VersionError
 from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 from kclient.group.coordinator import Coordinator
-from kclient.group.describe import GroupDescription, describe_group, list_groups
+from kclient.group.describe import DEAD, SIMPLE, GroupDescription, describe_group, list_groups
 from kclient.group.offset_fetch import all_offsets
 from kclient.lag.report import GroupLag, PartitionLag
 from kclient.network.backoff import Backoff
@@ -41,9 +41,9 @@ class LagReader:
     """A client that measures the lag of groups until the end of its `async with`."""
 
     def __init__(self, config: Config, runtime: Runtime) -> None:
-        self._config = attrs.evolve(config, allow_auto_create_topics=False)
-        self._runtime = runtime
-        self._cluster = Cluster(self._config, runtime)
+        self.config = attrs.evolve(config, allow_auto_create_topics=False)
+        self.runtime = runtime
+        self.cluster = Cluster(self.config, runtime)
         self._isolation = config.isolation
         self._started = False
 
@@ -51,52 +51,59 @@ class LagReader:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._cluster.close(CLOSE_SECONDS)
+        await self.cluster.close(CLOSE_SECONDS)
 
     async def groups(self, timeout: float) -> list[str]:
         """Return the names of all consumer groups, and of groups that only store offsets."""
-        async with _limit(timeout, "the list of groups"):
+        async with limit_time(timeout, "the list of groups"):
             return await self._names()
 
-    async def measure(self, group_id: str, topics: Iterable[str] | None, timeout: float) -> GroupLag:
+    async def measure(
+        self, group_id: str, topics: Iterable[str] | None, timeout: float, *, must_exist: bool = True
+    ) -> GroupLag:
         """Measure the group as it is now; with `topics` only their partitions, also those without a commit.
+
+        With `must_exist=False` a group that does not exist is an empty one that has committed nothing.
 
         Raises BrokerError with GROUP_ID_NOT_FOUND for a group that does not exist, UnknownTopicError for one of
         `topics` that neither exists nor has a commit, AuthorizationError, ConnectError, and DeadlineError after
         `timeout` seconds.
         """
-        async with _limit(timeout, f"the lag of group {group_id}"):
-            await self._start()
-            group, commits = await self._ask_coordinator(group_id)
+        async with limit_time(timeout, f"the lag of group {group_id}"):
+            await self.start()
+            group, commits = await self._ask_coordinator(group_id, must_exist)
             return await self._compare(group, commits, None if topics is None else tuple(topics), timeout)
 
     # --- the group
 
-    async def _start(self) -> None:
+    async def start(self) -> None:
+        """Connect, unless that is done. Raise ConnectError."""
         if not self._started:
-            await self._cluster.start()
+            await self.cluster.start()
             self._started = True
 
     async def _names(self) -> list[str]:
-        await self._start()
-        listed = await list_groups(self._cluster, self._config, self._runtime)
+        await self.start()
+        listed = await list_groups(self.cluster, self.config, self.runtime)
         return [group.group_id for group in listed if group.protocol_type in ("consumer", "")]
 
     async def _ask_coordinator(
-        self, group_id: str
+        self, group_id: str, must_exist: bool
     ) -> tuple[GroupDescription, dict[TopicPartition, OffsetAndMetadata]]:
-        coordinator = Coordinator(self._cluster, group_id, self._config, self._runtime)
+        coordinator = Coordinator(self.cluster, group_id, self.config, self.runtime)
         try:
-            group = await describe_group(coordinator, self._config, self._runtime)
+            group = await describe_group(coordinator, self.config, self.runtime)
+            if group is None and not must_exist:
+                return GroupDescription(group_id, SIMPLE, DEAD, await coordinator.ensure()), {}
             if group is None:
                 raise await self._not_found(group_id)
-            return group, await all_offsets(coordinator, self._config, self._runtime)
+            return group, await all_offsets(coordinator, self.config, self.runtime)
         finally:
             await coordinator.close()
 
     async def _not_found(self, group_id: str) -> KclientError:
         near = get_close_matches(group_id, await self._names(), n=1)
-        servers = ",".join(self._config.bootstrap_servers)
+        servers = ",".join(self.config.bootstrap_servers)
         listing = f"List the groups with: python -m kclient lag --all-groups -b {servers}"
         hint = f"Did you mean {near[0]}?" if near else listing
         return BrokerError(
@@ -124,8 +131,8 @@ class LagReader:
         rows = sorted({*known, *(tp for state in states.values() for tp in state.partitions())})
         problems = {tp: states[tp.topic].problem_of(tp.partition) for tp in rows}
         readable = [tp for tp in rows if problems[tp] is None]
-        starts = await self._offsets(readable, EARLIEST_TIMESTAMP, timeout)
-        ends = await self._offsets(readable, LATEST_TIMESTAMP, timeout)
+        starts = await self.offsets(readable, EARLIEST_TIMESTAMP, timeout)
+        ends = await self.offsets(readable, LATEST_TIMESTAMP, timeout)
         return GroupLag(
             group,
             self._isolation,
@@ -140,26 +147,31 @@ class LagReader:
         if not names:
             return {}
         try:
-            response = await self._cluster.describe_topics(names, allow_auto_create=False, timeout=timeout)
+            response = await self.cluster.describe_topics(names, allow_auto_create=False, timeout=timeout)
         except VersionError:  # a broker before 0.11 would create what it is asked for by name
-            response = await self._cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
+            response = await self.cluster.describe_topics(None, allow_auto_create=False, timeout=timeout)
         return topic_states(response, names)
 
-    async def _offsets(
+    async def offsets(
         self, partitions: Sequence[TopicPartition], timestamp: int, timeout: float
     ) -> dict[TopicPartition, int]:
+        """Return the offset of each partition at a time in ms (-2 the beginning, -1 the end), if there is one.
+
+        Raise what `list_offsets` raises.
+        """
         found = await list_offsets(
-            self._cluster,
+            self.cluster,
             dict.fromkeys(partitions, timestamp),
             self._isolation,
-            backoff=Backoff.for_retries(self._config, self._runtime),
+            backoff=Backoff.for_retries(self.config, self.runtime),
             timeout=timeout,
         )
         return {tp: at.offset for tp, at in found.items() if at is not None}
 
 
 @asynccontextmanager
-async def _limit(seconds: float, what: str) -> AsyncIterator[None]:
+async def limit_time(seconds: float, what: str) -> AsyncIterator[None]:
+    """Raise DeadlineError when the block takes longer than `seconds`; `what` was asked for."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -15,6 +15,14 @@ from tests.cli.support import call, job, run
 
 COMMANDS = [
     ["consume"],
+    ["topics"],
+    ["topics", "list"],
+    ["topics", "describe"],
+    ["groups"],
+    ["groups", "list"],
+    ["groups", "describe"],
+    ["groups", "reset"],
+    ["groups", "delete"],
     ["lag"],
     ["ingest"],
     ["ingest", "status"],
