@@ -33,7 +33,7 @@
     └── InternalError                   a bug in kclient
 
 A text has three sentences: what failed and where, the likely cause, the next step. The details in a text are also
-attributes. `kc_code` names the page under docs/errors. `retriable`: the same call may succeed later.
+attributes. `kc_code` names the page that `kclient explain` prints. `retriable`: the same call may succeed later.
 No text contains a secret, a record's key or a record's value, and every text is printable. All errors pickle.
 """
 
@@ -66,11 +66,11 @@ class KclientError(Exception):
 
     @property
     def text(self) -> str:
-        """The text without code and page."""
+        """The text without the code and the command that explains it."""
         return str(self.args[0])
 
     def __str__(self) -> str:
-        return f"{self.args[0]}  [{self.kc_code}] docs/errors/{self.kc_code}.md"
+        return f"{self.args[0]}  [{self.kc_code}] kclient explain {self.kc_code}"
 
 
 class ConfigError(KclientError, ValueError):

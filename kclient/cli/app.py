@@ -19,6 +19,7 @@ from kclient.cli import SCRIPT, program
 from kclient.cli.consume import consume
 from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
+from kclient.cli.explain import explain
 from kclient.cli.groups import groups_app
 from kclient.cli.ingest import ingest_app
 from kclient.cli.lag import lag, with_interval
@@ -65,6 +66,7 @@ def build() -> App:
     app.command(ingest_app(SPARK))
     app.command(offsets_history, group=SPARK)
     app.command(spark_app(SPARK))
+    app.command(explain)
     app.command(version)
     _add_completion(app)
     return app

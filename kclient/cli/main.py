@@ -12,6 +12,7 @@ from typing import Final
 
 import kclient
 from kclient.cli import program
+from kclient.cli.error_page import page_of
 from kclient.cli.exit_codes import INTERRUPTED, OK, OUTPUT, USAGE, exit_code
 from kclient.errors import InternalError, KclientError
 from kclient.log import get_logger
@@ -21,8 +22,8 @@ EXTRAS: Final = {"cyclopts": "cli", "rich": "cli", "pyarrow": "arrow", "pyspark"
 """Package → the extra that brings it."""
 
 HELP_WITHOUT_EXTRA: Final = """\
-kclient {version}, a Kafka consumer for Python. The library is installed; the commands lag, ingest, offsets-history,
-spark doctor, version and completion need one more package.
+kclient {version}, a Kafka consumer for Python. The library is installed. Of the commands only explain KC-… works
+without one more package; the others (consume, lag, topics, groups, ingest and more) need it.
 
 Type: pip install 'kclient-kafka[cli]', then {program} --help
 """
@@ -86,12 +87,19 @@ def _not_written(name: str, error: OSError) -> int:
 
 
 def _without_extra(tokens: Sequence[str], missing: ModuleNotFoundError) -> int:
-    """Handle --version and --help without the extra: print the version, and how to install the commands."""
+    """Handle --version, --help and `explain CODE` without the extra; of other commands say how to install them."""
     known = getattr(kclient, "__version__", "not installed")
+    if _extra_of(missing) is not None and tokens[:1] == ["explain"] and len(tokens) == 2:
+        return _guarded(lambda: _explain(tokens[1]), lambda: f"{program()} explain")
     if _extra_of(missing) is None or not {"--version", "--help", "-h"} & set(tokens):
         return _not_installed(program(), missing)
     text = HELP_WITHOUT_EXTRA.format(program=program(), version=known)
     sys.stdout.write(f"{known}\n" if "--version" in tokens else text)
+    return OK
+
+
+def _explain(code: str) -> int:
+    sys.stdout.write(page_of(code))
     return OK
 
 

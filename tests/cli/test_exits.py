@@ -71,7 +71,7 @@ def check_failure(done: Done, code: int) -> None:
     assert (done.code, done.out) == (code, ""), done.err
     assert done.err.startswith("python -m kclient ")
     assert "Traceback" not in done.err
-    page = re.search(r"\[(KC-\d+)\] docs/errors/\1\.md$", done.err.rstrip())
+    page = re.search(r"\[(KC-\d+)\] kclient explain \1$", done.err.rstrip())
     assert page or "Type: " in done.err
     assert page is None or "## What to do" in (PAGES / f"{page[1]}.md").read_text()
 

@@ -45,6 +45,6 @@ def test_codes_are_unique_and_no_page_is_left_over() -> None:
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.kc_code)
 def test_an_error_ends_with_its_code_and_survives_pickling(cls: type[errors.KclientError]) -> None:
     error = cls("What failed. Why. What next.")
-    assert str(error).endswith(f"[{cls.kc_code}] docs/errors/{cls.kc_code}.md")
+    assert str(error).endswith(f"[{cls.kc_code}] kclient explain {cls.kc_code}")
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again)) == (cls, str(error))

@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = [name for name in ("kclient", "pyspark_kclient") if (ROOT / name).is_dir()]
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "generated", *PACKAGES)
+SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "generated", "docs/errors", *PACKAGES)
 NATIVE = ("setup.py", "native")
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler: cc")
 
@@ -98,7 +98,8 @@ def modules(tree: Path) -> set[str]:
     """Every file of the packages as a path, the symlink followed."""
     package = (path for name in PACKAGES for path in (tree / name).rglob("*") if path.is_file())
     generated = (tree / "kclient" / "generated").glob("*.py")
-    return {str(path.relative_to(tree)) for path in (*package, *generated)}
+    pages = (tree / "kclient" / "error_pages").glob("*.md")
+    return {str(path.relative_to(tree)) for path in (*package, *generated, *pages)}
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(tree: Path, wheel: Path) -> None:
@@ -106,7 +107,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(tree: Path, wheel: Path) -
     with zipfile.ZipFile(wheel) as archive:
         files = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert files == modules(tree)
-    assert {"kclient/py.typed", "kclient/generated/fetch_response.py"} <= files
+    assert {
+        "kclient/py.typed",
+        "kclient/generated/fetch_response.py",
+        "kclient/error_pages/KC-601.md",
+    } <= files
 
 
 def test_the_source_distribution_builds_the_same_wheel(tree: Path, sdist: Path, tmp_path: Path) -> None:
@@ -118,6 +123,12 @@ def test_the_source_distribution_builds_the_same_wheel(tree: Path, sdist: Path, 
 def test_the_package_runs_from_inside_a_zip(wheel: Path) -> None:
     files = use(wheel)
     assert files == [f"{wheel}/kclient/__init__.py", f"{wheel}/kclient/generated/__init__.py"]
+
+
+def test_an_error_is_explained_from_inside_a_zip(wheel: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(wheel)!r}); from kclient.cli import error_page as e; print(e.page_of('601'))"
+    run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.startswith("# KC-601 · ConfigError\n"), run.stderr
 
 
 def test_the_editable_install_reaches_the_tree(tree: Path, tmp_path: Path) -> None:

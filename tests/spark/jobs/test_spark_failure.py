@@ -11,7 +11,7 @@ OURS = """[STREAM_FAILED] Query terminated with exception: Job aborted due to st
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/x/kclient/spark/direct.py", line 91, in write_batches
 kclient.errors.DecodeError: orders-0 at offset 1: the value cannot be read as json: it is not JSON. Give the right
-one.  [KC-651] docs/errors/KC-651.md
+one.  [KC-651] kclient explain KC-651
 
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:645)"""
 
