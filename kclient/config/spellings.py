@@ -111,6 +111,15 @@ NOT_NEEDED: dict[str, str] = {
     "debug": "set the level of the loggers under kclient",
     "log_level": "set the level of the loggers under kclient",
     "broker_address_family": "every address that the name has is tried",
+    "bootstrap_timeout_ms": "a port that is closed is an error at once; bootstrap_resolve_timeout_ms waits for names",
+    "default_offset_commit_callback": "give commit_async() a callback, or add an interceptor to interceptors",
+    "enable_incremental_fetch_sessions": "fetch sessions are always incremental",
+    "kafka_client": "there is one implementation",
+    "metric_group_prefix": "metrics have the groups of Java's consumer",
+    "metrics_enabled": "metrics are always there; read consumer.metrics()",
+    "selector": "connections belong to asyncio's event loop",
+    "socket_options": "send_buffer_bytes and receive_buffer_bytes set the buffers, and TCP_NODELAY is always set",
+    "ssl_crlfile": "give a ready ssl.SSLContext as ssl_context, with the revocation list loaded",
 }
 """A key of another client → what does its work here."""
 
