@@ -12,6 +12,7 @@ from kclient.config.model import keys
 from kclient.errors import ConfigError
 from tests.config.test_nothing_ignored import SETTINGS
 from tests.docs.blocks import python_blocks
+from tools import write_configuration_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 SECTIONS = dict(section.split("\n", 1) for section in PAGE.split("\n## ")[1:])
@@ -62,3 +63,17 @@ def test_a_file_writes_a_duration_as_the_page_says() -> None:
     load({**here, "auto_offset_reset": "by_duration:PT1H"})
     with pytest.raises(ConfigError, match="PT1H"):
         load({**here, "on_no_committed_offset": "an hour"})
+
+
+def test_the_page_of_all_keys_is_written_from_the_table() -> None:
+    assert write_configuration_keys.FILE.read_text() == write_configuration_keys.rendered(), (
+        "run python -m tools.write_configuration_keys"
+    )
+    listed = [name for names in write_configuration_keys.sections().values() for name in names]
+    assert listed == [field.name for field in keys()]
+
+
+def test_the_page_of_all_keys_knows_which_are_kafkas() -> None:
+    kafkas, names = {key.replace(".", "_") for key in SETTINGS}, {field.name for field in keys()}
+    assert names - kafkas == write_configuration_keys.OWN
+    assert names >= write_configuration_keys.SINCE.keys()
