@@ -6,7 +6,7 @@ Generated from schemas/AddOffsetsToTxnRequest.json by `python -m codegen`; edits
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -25,12 +25,12 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i8_i2 = struct.Struct(">qh").pack
-pack_i8_i2x2 = struct.Struct(">qhh").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i8_i2_u1 = struct.Struct(">qhB").unpack_from
-unpack_i8_i2x2 = struct.Struct(">qhh").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i8_i2: Final = struct.Struct(">qh").pack
+pack_i8_i2x2: Final = struct.Struct(">qhh").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i8_i2_u1: Final = struct.Struct(">qhB").unpack_from
+unpack_i8_i2x2: Final = struct.Struct(">qhh").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/AddOffsetsToTxnResponse.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -22,9 +22,9 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4_i2 = struct.Struct(">ih").pack
-unpack_i4_i2 = struct.Struct(">ih").unpack_from
-unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
+pack_i4_i2: Final = struct.Struct(">ih").pack
+unpack_i4_i2: Final = struct.Struct(">ih").unpack_from
+unpack_i4_i2_u1: Final = struct.Struct(">ihB").unpack_from
 
 
 @define(weakref_slot=False)

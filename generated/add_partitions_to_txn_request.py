@@ -6,7 +6,7 @@ Generated from schemas/AddPartitionsToTxnRequest.json by `python -m codegen`; ed
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,16 +28,16 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i8_i2 = struct.Struct(">qh").pack
-pack_i8_i2_bool = struct.Struct(">qh?").pack
-pack_i8_i2_i4 = struct.Struct(">qhi").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i8_i2_bool_u1 = struct.Struct(">qh?B").unpack_from
-unpack_i8_i2_i4 = struct.Struct(">qhi").unpack_from
-unpack_i8_i2_u1 = struct.Struct(">qhB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i8_i2: Final = struct.Struct(">qh").pack
+pack_i8_i2_bool: Final = struct.Struct(">qh?").pack
+pack_i8_i2_i4: Final = struct.Struct(">qhi").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i8_i2_bool_u1: Final = struct.Struct(">qh?B").unpack_from
+unpack_i8_i2_i4: Final = struct.Struct(">qhi").unpack_from
+unpack_i8_i2_u1: Final = struct.Struct(">qhB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ApiVersionsResponse.json by `python -m codegen`; edits he
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -29,22 +29,22 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4 = struct.Struct(">hi").pack
-pack_i2x2 = struct.Struct(">hh").pack
-pack_i2x3 = struct.Struct(">hhh").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i8 = struct.Struct(">q").pack
-unpack_bool = struct.Struct(">?").unpack_from
-unpack_i2_i4 = struct.Struct(">hi").unpack_from
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i2x2_u1 = struct.Struct(">hhB").unpack_from
-unpack_i2x3 = struct.Struct(">hhh").unpack_from
-unpack_i2x3_u1 = struct.Struct(">hhhB").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i8 = struct.Struct(">q").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4: Final = struct.Struct(">hi").pack
+pack_i2x2: Final = struct.Struct(">hh").pack
+pack_i2x3: Final = struct.Struct(">hhh").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i8: Final = struct.Struct(">q").pack
+unpack_bool: Final = struct.Struct(">?").unpack_from
+unpack_i2_i4: Final = struct.Struct(">hi").unpack_from
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i2x2_u1: Final = struct.Struct(">hhB").unpack_from
+unpack_i2x3: Final = struct.Struct(">hhh").unpack_from
+unpack_i2x3_u1: Final = struct.Struct(">hhhB").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i8: Final = struct.Struct(">q").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ConsumerGroupDescribeRequest.json by `python -m codegen`;
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -26,8 +26,8 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-unpack_bool_u1 = struct.Struct(">?B").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+unpack_bool_u1: Final = struct.Struct(">?B").unpack_from
 
 
 @define(weakref_slot=False)

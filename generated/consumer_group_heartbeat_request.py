@@ -6,7 +6,7 @@ Generated from schemas/ConsumerGroupHeartbeatRequest.json by `python -m codegen`
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -31,10 +31,10 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4 = struct.Struct(">i").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

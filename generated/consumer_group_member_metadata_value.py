@@ -6,7 +6,7 @@ Generated from schemas/ConsumerGroupMemberMetadataValue.json by `python -m codeg
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -31,9 +31,9 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i4 = struct.Struct(">i").pack
-unpack_i1 = struct.Struct(">b").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+unpack_i1: Final = struct.Struct(">b").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ConsumerGroupMetadataValue.json by `python -m codegen`; e
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -23,10 +23,10 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i4 = struct.Struct(">i").pack
-pack_i8 = struct.Struct(">q").pack
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i8 = struct.Struct(">q").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+pack_i8: Final = struct.Struct(">q").pack
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i8: Final = struct.Struct(">q").unpack_from
 
 
 @define(weakref_slot=False)

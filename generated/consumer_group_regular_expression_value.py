@@ -6,7 +6,7 @@ Generated from schemas/ConsumerGroupRegularExpressionValue.json by `python -m co
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -26,8 +26,8 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i8x2 = struct.Struct(">qq").pack
-unpack_i8x2_u1 = struct.Struct(">qqB").unpack_from
+pack_i8x2: Final = struct.Struct(">qq").pack
+unpack_i8x2_u1: Final = struct.Struct(">qqB").unpack_from
 
 
 @define(weakref_slot=False)

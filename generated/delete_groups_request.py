@@ -6,7 +6,7 @@ Generated from schemas/DeleteGroupsRequest.json by `python -m codegen`; edits he
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,9 +28,9 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-unpack_i4 = struct.Struct(">i").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+unpack_i4: Final = struct.Struct(">i").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/DeleteGroupsResponse.json by `python -m codegen`; edits h
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,13 +27,13 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4x2 = struct.Struct(">ii").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
 
 
 @define(weakref_slot=False)

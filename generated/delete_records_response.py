@@ -6,7 +6,7 @@ Generated from schemas/DeleteRecordsResponse.json by `python -m codegen`; edits 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,16 +27,16 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i8_i2 = struct.Struct(">iqh").pack
-pack_i4x2 = struct.Struct(">ii").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i8_i2 = struct.Struct(">iqh").unpack_from
-unpack_i4_i8_i2_u1 = struct.Struct(">iqhB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i8_i2: Final = struct.Struct(">iqh").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i8_i2: Final = struct.Struct(">iqh").unpack_from
+unpack_i4_i8_i2_u1: Final = struct.Struct(">iqhB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/DescribeClusterRequest.json by `python -m codegen`; edits
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -22,12 +22,12 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_bool_i1 = struct.Struct(">?b").pack
-pack_bool_i1_bool = struct.Struct(">?b?").pack
-unpack_bool_i1_bool_u1 = struct.Struct(">?b?B").unpack_from
-unpack_bool_i1_u1 = struct.Struct(">?bB").unpack_from
-unpack_bool_u1 = struct.Struct(">?B").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_bool_i1: Final = struct.Struct(">?b").pack
+pack_bool_i1_bool: Final = struct.Struct(">?b?").pack
+unpack_bool_i1_bool_u1: Final = struct.Struct(">?b?B").unpack_from
+unpack_bool_i1_u1: Final = struct.Struct(">?bB").unpack_from
+unpack_bool_u1: Final = struct.Struct(">?B").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/DescribeClusterResponse.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,14 +27,14 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_i1 = struct.Struct(">b").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-unpack_bool_u1 = struct.Struct(">?B").unpack_from
-unpack_i1_u1 = struct.Struct(">bB").unpack_from
-unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_i1: Final = struct.Struct(">b").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+unpack_bool_u1: Final = struct.Struct(">?B").unpack_from
+unpack_i1_u1: Final = struct.Struct(">bB").unpack_from
+unpack_i4_i2_u1: Final = struct.Struct(">ihB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
 
 
 @define(weakref_slot=False)

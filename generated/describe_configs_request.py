@@ -6,7 +6,7 @@ Generated from schemas/DescribeConfigsRequest.json by `python -m codegen`; edits
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -29,18 +29,18 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_boolx2 = struct.Struct(">??").pack
-pack_i1 = struct.Struct(">b").pack
-pack_i1_i2 = struct.Struct(">bh").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-unpack_bool = struct.Struct(">?").unpack_from
-unpack_boolx2 = struct.Struct(">??").unpack_from
-unpack_boolx2_u1 = struct.Struct(">??B").unpack_from
-unpack_i1_i2 = struct.Struct(">bh").unpack_from
-unpack_i1_u1 = struct.Struct(">bB").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_boolx2: Final = struct.Struct(">??").pack
+pack_i1: Final = struct.Struct(">b").pack
+pack_i1_i2: Final = struct.Struct(">bh").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+unpack_bool: Final = struct.Struct(">?").unpack_from
+unpack_boolx2: Final = struct.Struct(">??").unpack_from
+unpack_boolx2_u1: Final = struct.Struct(">??B").unpack_from
+unpack_i1_i2: Final = struct.Struct(">bh").unpack_from
+unpack_i1_u1: Final = struct.Struct(">bB").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
 
 
 @define(weakref_slot=False)

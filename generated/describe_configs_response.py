@@ -6,7 +6,7 @@ Generated from schemas/DescribeConfigsResponse.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,26 +27,26 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool_i1_bool = struct.Struct(">?b?").pack
-pack_bool_i1_bool_i4 = struct.Struct(">?b?i").pack
-pack_boolx3 = struct.Struct(">???").pack
-pack_i1 = struct.Struct(">b").pack
-pack_i1_i2 = struct.Struct(">bh").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4x2 = struct.Struct(">ii").pack
-unpack_bool_i1_bool_i4 = struct.Struct(">?b?i").unpack_from
-unpack_bool_i1_bool_u1 = struct.Struct(">?b?B").unpack_from
-unpack_boolx3 = struct.Struct(">???").unpack_from
-unpack_i1 = struct.Struct(">b").unpack_from
-unpack_i1_i2 = struct.Struct(">bh").unpack_from
-unpack_i1_u1 = struct.Struct(">bB").unpack_from
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i2x2 = struct.Struct(">hh").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
+pack_bool_i1_bool: Final = struct.Struct(">?b?").pack
+pack_bool_i1_bool_i4: Final = struct.Struct(">?b?i").pack
+pack_boolx3: Final = struct.Struct(">???").pack
+pack_i1: Final = struct.Struct(">b").pack
+pack_i1_i2: Final = struct.Struct(">bh").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+unpack_bool_i1_bool_i4: Final = struct.Struct(">?b?i").unpack_from
+unpack_bool_i1_bool_u1: Final = struct.Struct(">?b?B").unpack_from
+unpack_boolx3: Final = struct.Struct(">???").unpack_from
+unpack_i1: Final = struct.Struct(">b").unpack_from
+unpack_i1_i2: Final = struct.Struct(">bh").unpack_from
+unpack_i1_u1: Final = struct.Struct(">bB").unpack_from
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i2x2: Final = struct.Struct(">hh").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/DescribeShareGroupOffsetsResponse.json by `python -m code
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -29,16 +29,16 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i8_i4_i2 = struct.Struct(">iqih").pack
-pack_i4_i8_i4_i8_i2 = struct.Struct(">iqiqh").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i4_i8_i4_i2_u1 = struct.Struct(">iqihB").unpack_from
-unpack_i4_i8_i4_i8_i2_u1 = struct.Struct(">iqiqhB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i8_i4_i2: Final = struct.Struct(">iqih").pack
+pack_i4_i8_i4_i8_i2: Final = struct.Struct(">iqiqh").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i4_i8_i4_i2_u1: Final = struct.Struct(">iqihB").unpack_from
+unpack_i4_i8_i4_i8_i2_u1: Final = struct.Struct(">iqiqhB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

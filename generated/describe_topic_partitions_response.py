@@ -6,7 +6,7 @@ Generated from schemas/DescribeTopicPartitionsResponse.json by `python -m codege
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -30,15 +30,15 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4x3 = struct.Struct(">hiii").pack
-pack_i4 = struct.Struct(">i").pack
-pack_uuid_bool = struct.Struct(">16s?").pack
-unpack_i1 = struct.Struct(">b").unpack_from
-unpack_i2_i4x3_u1 = struct.Struct(">hiiiB").unpack_from
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_uuid_bool_u1 = struct.Struct(">16s?B").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4x3: Final = struct.Struct(">hiii").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_uuid_bool: Final = struct.Struct(">16s?").pack
+unpack_i1: Final = struct.Struct(">b").unpack_from
+unpack_i2_i4x3_u1: Final = struct.Struct(">hiiiB").unpack_from
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_uuid_bool_u1: Final = struct.Struct(">16s?B").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/EndTxnMarker.json by `python -m codegen`; edits here are 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -19,8 +19,8 @@ from kclient.protocol.primitives import (
     new,
 )
 
-pack_i4 = struct.Struct(">i").pack
-unpack_i4 = struct.Struct(">i").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+unpack_i4: Final = struct.Struct(">i").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/EndTxnRequest.json by `python -m codegen`; edits here are
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -25,11 +25,11 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i8_i2_bool = struct.Struct(">qh?").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i8_i2_bool = struct.Struct(">qh?").unpack_from
-unpack_i8_i2_bool_u1 = struct.Struct(">qh?B").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i8_i2_bool: Final = struct.Struct(">qh?").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i8_i2_bool: Final = struct.Struct(">qh?").unpack_from
+unpack_i8_i2_bool_u1: Final = struct.Struct(">qh?B").unpack_from
 
 
 @define(weakref_slot=False)

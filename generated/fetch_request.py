@@ -6,7 +6,7 @@ Generated from schemas/FetchRequest.json by `python -m codegen`; edits here are 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -32,37 +32,37 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i8 = struct.Struct(">iq").pack
-pack_i4_i8_i4 = struct.Struct(">iqi").pack
-pack_i4_i8x2_i4 = struct.Struct(">iqqi").pack
-pack_i4x2_i8_i4_i8_i4 = struct.Struct(">iiqiqi").pack
-pack_i4x2_i8x2_i4 = struct.Struct(">iiqqi").pack
-pack_i4x3_i1_i4x2 = struct.Struct(">iiibii").pack
-pack_i4x4 = struct.Struct(">iiii").pack
-pack_i4x4_i1_i4 = struct.Struct(">iiiibi").pack
-pack_i4x4_i1_i4x2 = struct.Struct(">iiiibii").pack
-pack_i4x4_i1_i4x3 = struct.Struct(">iiiibiii").pack
-pack_i4x5 = struct.Struct(">iiiii").pack
-pack_i8 = struct.Struct(">q").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i8_i4 = struct.Struct(">iqi").unpack_from
-unpack_i4_i8_u1 = struct.Struct(">iqB").unpack_from
-unpack_i4_i8x2_i4 = struct.Struct(">iqqi").unpack_from
-unpack_i4x2_i8_i4_i8_i4_u1 = struct.Struct(">iiqiqiB").unpack_from
-unpack_i4x2_i8x2_i4 = struct.Struct(">iiqqi").unpack_from
-unpack_i4x3_i1_i4x2_u1 = struct.Struct(">iiibiiB").unpack_from
-unpack_i4x4 = struct.Struct(">iiii").unpack_from
-unpack_i4x4_i1_i4 = struct.Struct(">iiiibi").unpack_from
-unpack_i4x4_i1_i4x2_u1 = struct.Struct(">iiiibiiB").unpack_from
-unpack_i4x4_i1_i4x3 = struct.Struct(">iiiibiii").unpack_from
-unpack_i4x5 = struct.Struct(">iiiii").unpack_from
-unpack_i8 = struct.Struct(">q").unpack_from
-unpack_uuid = struct.Struct(">16s").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i8: Final = struct.Struct(">iq").pack
+pack_i4_i8_i4: Final = struct.Struct(">iqi").pack
+pack_i4_i8x2_i4: Final = struct.Struct(">iqqi").pack
+pack_i4x2_i8_i4_i8_i4: Final = struct.Struct(">iiqiqi").pack
+pack_i4x2_i8x2_i4: Final = struct.Struct(">iiqqi").pack
+pack_i4x3_i1_i4x2: Final = struct.Struct(">iiibii").pack
+pack_i4x4: Final = struct.Struct(">iiii").pack
+pack_i4x4_i1_i4: Final = struct.Struct(">iiiibi").pack
+pack_i4x4_i1_i4x2: Final = struct.Struct(">iiiibii").pack
+pack_i4x4_i1_i4x3: Final = struct.Struct(">iiiibiii").pack
+pack_i4x5: Final = struct.Struct(">iiiii").pack
+pack_i8: Final = struct.Struct(">q").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i8_i4: Final = struct.Struct(">iqi").unpack_from
+unpack_i4_i8_u1: Final = struct.Struct(">iqB").unpack_from
+unpack_i4_i8x2_i4: Final = struct.Struct(">iqqi").unpack_from
+unpack_i4x2_i8_i4_i8_i4_u1: Final = struct.Struct(">iiqiqiB").unpack_from
+unpack_i4x2_i8x2_i4: Final = struct.Struct(">iiqqi").unpack_from
+unpack_i4x3_i1_i4x2_u1: Final = struct.Struct(">iiibiiB").unpack_from
+unpack_i4x4: Final = struct.Struct(">iiii").unpack_from
+unpack_i4x4_i1_i4: Final = struct.Struct(">iiiibi").unpack_from
+unpack_i4x4_i1_i4x2_u1: Final = struct.Struct(">iiiibiiB").unpack_from
+unpack_i4x4_i1_i4x3: Final = struct.Struct(">iiiibiii").unpack_from
+unpack_i4x5: Final = struct.Struct(">iiiii").unpack_from
+unpack_i8: Final = struct.Struct(">q").unpack_from
+unpack_uuid: Final = struct.Struct(">16s").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/FetchResponse.json by `python -m codegen`; edits here are
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -32,34 +32,34 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2_i4 = struct.Struct(">ihi").pack
-pack_i4_i2_i4x2 = struct.Struct(">ihii").pack
-pack_i4_i2_i8 = struct.Struct(">ihq").pack
-pack_i4_i2_i8x2 = struct.Struct(">ihqq").pack
-pack_i4_i2_i8x3 = struct.Struct(">ihqqq").pack
-pack_i4_i8 = struct.Struct(">iq").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_i8_i4 = struct.Struct(">qi").pack
-pack_i8x2 = struct.Struct(">qq").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2_i4_u1 = struct.Struct(">ihiB").unpack_from
-unpack_i4_i2_i4x2 = struct.Struct(">ihii").unpack_from
-unpack_i4_i2_i8_i4 = struct.Struct(">ihqi").unpack_from
-unpack_i4_i2_i8x2_i4 = struct.Struct(">ihqqi").unpack_from
-unpack_i4_i2_i8x3_i4 = struct.Struct(">ihqqqi").unpack_from
-unpack_i4_i2_i8x3_u1 = struct.Struct(">ihqqqB").unpack_from
-unpack_i4_i8_u1 = struct.Struct(">iqB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
-unpack_i4x2_u1 = struct.Struct(">iiB").unpack_from
-unpack_i8_i4_u1 = struct.Struct(">qiB").unpack_from
-unpack_i8x2 = struct.Struct(">qq").unpack_from
-unpack_i8x2_u1 = struct.Struct(">qqB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2_i4: Final = struct.Struct(">ihi").pack
+pack_i4_i2_i4x2: Final = struct.Struct(">ihii").pack
+pack_i4_i2_i8: Final = struct.Struct(">ihq").pack
+pack_i4_i2_i8x2: Final = struct.Struct(">ihqq").pack
+pack_i4_i2_i8x3: Final = struct.Struct(">ihqqq").pack
+pack_i4_i8: Final = struct.Struct(">iq").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_i8_i4: Final = struct.Struct(">qi").pack
+pack_i8x2: Final = struct.Struct(">qq").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2_i4_u1: Final = struct.Struct(">ihiB").unpack_from
+unpack_i4_i2_i4x2: Final = struct.Struct(">ihii").unpack_from
+unpack_i4_i2_i8_i4: Final = struct.Struct(">ihqi").unpack_from
+unpack_i4_i2_i8x2_i4: Final = struct.Struct(">ihqqi").unpack_from
+unpack_i4_i2_i8x3_i4: Final = struct.Struct(">ihqqqi").unpack_from
+unpack_i4_i2_i8x3_u1: Final = struct.Struct(">ihqqqB").unpack_from
+unpack_i4_i8_u1: Final = struct.Struct(">iqB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
+unpack_i4x2_u1: Final = struct.Struct(">iiB").unpack_from
+unpack_i8_i4_u1: Final = struct.Struct(">qiB").unpack_from
+unpack_i8x2: Final = struct.Struct(">qq").unpack_from
+unpack_i8x2_u1: Final = struct.Struct(">qqB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/FindCoordinatorRequest.json by `python -m codegen`; edits
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,11 +28,11 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i1 = struct.Struct(">b").pack
-pack_i2 = struct.Struct(">h").pack
-unpack_i1 = struct.Struct(">b").unpack_from
-unpack_i1_u1 = struct.Struct(">bB").unpack_from
-unpack_i2 = struct.Struct(">h").unpack_from
+pack_i1: Final = struct.Struct(">b").pack
+pack_i2: Final = struct.Struct(">h").pack
+unpack_i1: Final = struct.Struct(">b").unpack_from
+unpack_i1_u1: Final = struct.Struct(">bB").unpack_from
+unpack_i2: Final = struct.Struct(">h").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/GetTelemetrySubscriptionsResponse.json by `python -m code
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -30,10 +30,10 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4_i2_uuid_i4 = struct.Struct(">ih16si").pack
-pack_i4x2_bool = struct.Struct(">ii?").pack
-unpack_i4_i2_uuid_i4_u1 = struct.Struct(">ih16siB").unpack_from
-unpack_i4x2_bool_u1 = struct.Struct(">ii?B").unpack_from
+pack_i4_i2_uuid_i4: Final = struct.Struct(">ih16si").pack
+pack_i4x2_bool: Final = struct.Struct(">ii?").pack
+unpack_i4_i2_uuid_i4_u1: Final = struct.Struct(">ih16siB").unpack_from
+unpack_i4x2_bool_u1: Final = struct.Struct(">ii?B").unpack_from
 
 
 @define(weakref_slot=False)

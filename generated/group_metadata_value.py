@@ -6,7 +6,7 @@ Generated from schemas/GroupMetadataValue.json by `python -m codegen`; edits her
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,21 +28,21 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_i4x3 = struct.Struct(">iii").pack
-pack_i8 = struct.Struct(">q").pack
-pack_i8_i4 = struct.Struct(">qi").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2 = struct.Struct(">ih").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
-unpack_i4x2_u1 = struct.Struct(">iiB").unpack_from
-unpack_i4x3 = struct.Struct(">iii").unpack_from
-unpack_i8_i4 = struct.Struct(">qi").unpack_from
-unpack_i8_u1 = struct.Struct(">qB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_i4x3: Final = struct.Struct(">iii").pack
+pack_i8: Final = struct.Struct(">q").pack
+pack_i8_i4: Final = struct.Struct(">qi").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2: Final = struct.Struct(">ih").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
+unpack_i4x2_u1: Final = struct.Struct(">iiB").unpack_from
+unpack_i4x3: Final = struct.Struct(">iii").unpack_from
+unpack_i8_i4: Final = struct.Struct(">qi").unpack_from
+unpack_i8_u1: Final = struct.Struct(">qB").unpack_from
 
 
 @define(weakref_slot=False)

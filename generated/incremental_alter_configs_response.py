@@ -6,7 +6,7 @@ Generated from schemas/IncrementalAlterConfigsResponse.json by `python -m codege
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,17 +27,17 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i1 = struct.Struct(">b").pack
-pack_i1_i2 = struct.Struct(">bh").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4x2 = struct.Struct(">ii").pack
-unpack_i1_i2 = struct.Struct(">bh").unpack_from
-unpack_i1_u1 = struct.Struct(">bB").unpack_from
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i2x2 = struct.Struct(">hh").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
+pack_i1: Final = struct.Struct(">b").pack
+pack_i1_i2: Final = struct.Struct(">bh").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+unpack_i1_i2: Final = struct.Struct(">bh").unpack_from
+unpack_i1_u1: Final = struct.Struct(">bB").unpack_from
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i2x2: Final = struct.Struct(">hh").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
 
 
 @define(weakref_slot=False)

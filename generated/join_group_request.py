@@ -6,7 +6,7 @@ Generated from schemas/JoinGroupRequest.json by `python -m codegen`; edits here 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,16 +28,16 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_i4x2_i2 = struct.Struct(">iih").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2 = struct.Struct(">ih").unpack_from
-unpack_i4x2_i2 = struct.Struct(">iih").unpack_from
-unpack_i4x2_u1 = struct.Struct(">iiB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_i4x2_i2: Final = struct.Struct(">iih").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2: Final = struct.Struct(">ih").unpack_from
+unpack_i4x2_i2: Final = struct.Struct(">iih").unpack_from
+unpack_i4x2_u1: Final = struct.Struct(">iiB").unpack_from
 
 
 @define(weakref_slot=False)

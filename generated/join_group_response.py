@@ -6,7 +6,7 @@ Generated from schemas/JoinGroupResponse.json by `python -m codegen`; edits here
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,18 +28,18 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4_i2 = struct.Struct(">hih").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2_i4 = struct.Struct(">ihi").pack
-pack_i4_i2_i4_i2 = struct.Struct(">ihih").pack
-unpack_bool_u1 = struct.Struct(">?B").unpack_from
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_i4_i2 = struct.Struct(">hih").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2_i4_i2 = struct.Struct(">ihih").unpack_from
-unpack_i4_i2_i4_u1 = struct.Struct(">ihiB").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4_i2: Final = struct.Struct(">hih").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2_i4: Final = struct.Struct(">ihi").pack
+pack_i4_i2_i4_i2: Final = struct.Struct(">ihih").pack
+unpack_bool_u1: Final = struct.Struct(">?B").unpack_from
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_i4_i2: Final = struct.Struct(">hih").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2_i4_i2: Final = struct.Struct(">ihih").unpack_from
+unpack_i4_i2_i4_u1: Final = struct.Struct(">ihiB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/LegacyOffsetCommitValue.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -20,10 +20,10 @@ from kclient.protocol.primitives import (
     new,
 )
 
-pack_i8 = struct.Struct(">q").pack
-pack_i8_i2 = struct.Struct(">qh").pack
-unpack_i8 = struct.Struct(">q").unpack_from
-unpack_i8_i2 = struct.Struct(">qh").unpack_from
+pack_i8: Final = struct.Struct(">q").pack
+pack_i8_i2: Final = struct.Struct(">qh").pack
+unpack_i8: Final = struct.Struct(">q").unpack_from
+unpack_i8_i2: Final = struct.Struct(">qh").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ListGroupsResponse.json by `python -m codegen`; edits her
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,14 +27,14 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4 = struct.Struct(">hi").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-pack_i4_i2_i4 = struct.Struct(">ihi").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_i4 = struct.Struct(">hi").unpack_from
-unpack_i4_i2_i4 = struct.Struct(">ihi").unpack_from
-unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4: Final = struct.Struct(">hi").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+pack_i4_i2_i4: Final = struct.Struct(">ihi").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_i4: Final = struct.Struct(">hi").unpack_from
+unpack_i4_i2_i4: Final = struct.Struct(">ihi").unpack_from
+unpack_i4_i2_u1: Final = struct.Struct(">ihB").unpack_from
 
 
 @define(weakref_slot=False)

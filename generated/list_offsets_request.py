@@ -6,7 +6,7 @@ Generated from schemas/ListOffsetsRequest.json by `python -m codegen`; edits her
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,24 +27,24 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i1 = struct.Struct(">ib").pack
-pack_i4_i1_i4 = struct.Struct(">ibi").pack
-pack_i4_i8 = struct.Struct(">iq").pack
-pack_i4_i8_i4 = struct.Struct(">iqi").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_i4x2_i8 = struct.Struct(">iiq").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i1_i4 = struct.Struct(">ibi").unpack_from
-unpack_i4_i1_u1 = struct.Struct(">ibB").unpack_from
-unpack_i4_i8 = struct.Struct(">iq").unpack_from
-unpack_i4_i8_i4 = struct.Struct(">iqi").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
-unpack_i4x2_i8 = struct.Struct(">iiq").unpack_from
-unpack_i4x2_i8_u1 = struct.Struct(">iiqB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i1: Final = struct.Struct(">ib").pack
+pack_i4_i1_i4: Final = struct.Struct(">ibi").pack
+pack_i4_i8: Final = struct.Struct(">iq").pack
+pack_i4_i8_i4: Final = struct.Struct(">iqi").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_i4x2_i8: Final = struct.Struct(">iiq").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i1_i4: Final = struct.Struct(">ibi").unpack_from
+unpack_i4_i1_u1: Final = struct.Struct(">ibB").unpack_from
+unpack_i4_i8: Final = struct.Struct(">iq").unpack_from
+unpack_i4_i8_i4: Final = struct.Struct(">iqi").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
+unpack_i4x2_i8: Final = struct.Struct(">iiq").unpack_from
+unpack_i4x2_i8_u1: Final = struct.Struct(">iiqB").unpack_from
 
 
 @define(weakref_slot=False)

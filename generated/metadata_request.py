@@ -6,7 +6,7 @@ Generated from schemas/MetadataRequest.json by `python -m codegen`; edits here a
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -29,19 +29,19 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_boolx2 = struct.Struct(">??").pack
-pack_boolx3 = struct.Struct(">???").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_bool = struct.Struct(">?").unpack_from
-unpack_boolx2_u1 = struct.Struct(">??B").unpack_from
-unpack_boolx3 = struct.Struct(">???").unpack_from
-unpack_boolx3_u1 = struct.Struct(">???B").unpack_from
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_boolx2: Final = struct.Struct(">??").pack
+pack_boolx3: Final = struct.Struct(">???").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_bool: Final = struct.Struct(">?").unpack_from
+unpack_boolx2_u1: Final = struct.Struct(">??B").unpack_from
+unpack_boolx3: Final = struct.Struct(">???").unpack_from
+unpack_boolx3_u1: Final = struct.Struct(">???B").unpack_from
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/MetadataResponse.json by `python -m codegen`; edits here 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -30,29 +30,29 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_bool_i4 = struct.Struct(">?i").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4x3 = struct.Struct(">hiii").pack
-pack_i2_i4x4 = struct.Struct(">hiiii").pack
-pack_i2x2 = struct.Struct(">hh").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_uuid_bool = struct.Struct(">16s?").pack
-unpack_bool_i4 = struct.Struct(">?i").unpack_from
-unpack_bool_u1 = struct.Struct(">?B").unpack_from
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_i4x3 = struct.Struct(">hiii").unpack_from
-unpack_i2_i4x3_u1 = struct.Struct(">hiiiB").unpack_from
-unpack_i2_i4x4 = struct.Struct(">hiiii").unpack_from
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i2x2 = struct.Struct(">hh").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2 = struct.Struct(">ih").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
-unpack_uuid_bool_u1 = struct.Struct(">16s?B").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_bool_i4: Final = struct.Struct(">?i").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4x3: Final = struct.Struct(">hiii").pack
+pack_i2_i4x4: Final = struct.Struct(">hiiii").pack
+pack_i2x2: Final = struct.Struct(">hh").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_uuid_bool: Final = struct.Struct(">16s?").pack
+unpack_bool_i4: Final = struct.Struct(">?i").unpack_from
+unpack_bool_u1: Final = struct.Struct(">?B").unpack_from
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_i4x3: Final = struct.Struct(">hiii").unpack_from
+unpack_i2_i4x3_u1: Final = struct.Struct(">hiiiB").unpack_from
+unpack_i2_i4x4: Final = struct.Struct(">hiiii").unpack_from
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i2x2: Final = struct.Struct(">hh").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2: Final = struct.Struct(">ih").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
+unpack_uuid_bool_u1: Final = struct.Struct(">16s?B").unpack_from
 
 
 @define(weakref_slot=False)

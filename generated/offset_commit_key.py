@@ -6,7 +6,7 @@ Generated from schemas/OffsetCommitKey.json by `python -m codegen`; edits here a
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -20,10 +20,10 @@ from kclient.protocol.primitives import (
     new,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/OffsetCommitRequest.json by `python -m codegen`; edits he
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -29,24 +29,24 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-pack_i4_i8 = struct.Struct(">iq").pack
-pack_i4_i8_i4 = struct.Struct(">iqi").pack
-pack_i4_i8x2 = struct.Struct(">iqq").pack
-pack_i8_i4 = struct.Struct(">qi").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2 = struct.Struct(">ih").unpack_from
-unpack_i4_i8_i2 = struct.Struct(">iqh").unpack_from
-unpack_i4_i8_i4_i2 = struct.Struct(">iqih").unpack_from
-unpack_i4_i8_i4_u1 = struct.Struct(">iqiB").unpack_from
-unpack_i4_i8x2_i2 = struct.Struct(">iqqh").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i8_i4 = struct.Struct(">qi").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+pack_i4_i8: Final = struct.Struct(">iq").pack
+pack_i4_i8_i4: Final = struct.Struct(">iqi").pack
+pack_i4_i8x2: Final = struct.Struct(">iqq").pack
+pack_i8_i4: Final = struct.Struct(">qi").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2: Final = struct.Struct(">ih").unpack_from
+unpack_i4_i8_i2: Final = struct.Struct(">iqh").unpack_from
+unpack_i4_i8_i4_i2: Final = struct.Struct(">iqih").unpack_from
+unpack_i4_i8_i4_u1: Final = struct.Struct(">iqiB").unpack_from
+unpack_i4_i8x2_i2: Final = struct.Struct(">iqqh").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i8_i4: Final = struct.Struct(">qi").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/OffsetCommitValue.json by `python -m codegen`; edits here
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -29,19 +29,19 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i8 = struct.Struct(">q").pack
-pack_i8_i2 = struct.Struct(">qh").pack
-pack_i8_i4 = struct.Struct(">qi").pack
-pack_i8_i4_i2 = struct.Struct(">qih").pack
-pack_i8x2 = struct.Struct(">qq").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i8 = struct.Struct(">q").unpack_from
-unpack_i8_i2 = struct.Struct(">qh").unpack_from
-unpack_i8_i4_i2 = struct.Struct(">qih").unpack_from
-unpack_i8_i4_u1 = struct.Struct(">qiB").unpack_from
-unpack_i8_u1 = struct.Struct(">qB").unpack_from
-unpack_i8x2 = struct.Struct(">qq").unpack_from
-unpack_uuid = struct.Struct(">16s").unpack_from
+pack_i8: Final = struct.Struct(">q").pack
+pack_i8_i2: Final = struct.Struct(">qh").pack
+pack_i8_i4: Final = struct.Struct(">qi").pack
+pack_i8_i4_i2: Final = struct.Struct(">qih").pack
+pack_i8x2: Final = struct.Struct(">qq").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i8: Final = struct.Struct(">q").unpack_from
+unpack_i8_i2: Final = struct.Struct(">qh").unpack_from
+unpack_i8_i4_i2: Final = struct.Struct(">qih").unpack_from
+unpack_i8_i4_u1: Final = struct.Struct(">qiB").unpack_from
+unpack_i8_u1: Final = struct.Struct(">qB").unpack_from
+unpack_i8x2: Final = struct.Struct(">qq").unpack_from
+unpack_uuid: Final = struct.Struct(">16s").unpack_from
 
 
 @define(weakref_slot=False)

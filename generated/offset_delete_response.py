@@ -6,7 +6,7 @@ Generated from schemas/OffsetDeleteResponse.json by `python -m codegen`; edits h
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -20,14 +20,14 @@ from kclient.protocol.primitives import (
     new,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4x2 = struct.Struct(">hii").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_i4x2 = struct.Struct(">hii").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2 = struct.Struct(">ih").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4x2: Final = struct.Struct(">hii").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_i4x2: Final = struct.Struct(">hii").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2: Final = struct.Struct(">ih").unpack_from
 
 
 @define(weakref_slot=False)

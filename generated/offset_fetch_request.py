@@ -6,7 +6,7 @@ Generated from schemas/OffsetFetchRequest.json by `python -m codegen`; edits her
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -30,15 +30,15 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_bool_u1 = struct.Struct(">?B").unpack_from
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_bool_u1: Final = struct.Struct(">?B").unpack_from
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

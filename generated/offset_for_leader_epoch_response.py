@@ -6,7 +6,7 @@ Generated from schemas/OffsetForLeaderEpochResponse.json by `python -m codegen`;
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -27,18 +27,18 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4_i8 = struct.Struct(">hiq").pack
-pack_i2_i4x2_i8 = struct.Struct(">hiiq").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4x2 = struct.Struct(">ii").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_i4_i8 = struct.Struct(">hiq").unpack_from
-unpack_i2_i4x2_i8 = struct.Struct(">hiiq").unpack_from
-unpack_i2_i4x2_i8_u1 = struct.Struct(">hiiqB").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4_i8: Final = struct.Struct(">hiq").pack
+pack_i2_i4x2_i8: Final = struct.Struct(">hiiq").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_i4_i8: Final = struct.Struct(">hiq").unpack_from
+unpack_i2_i4x2_i8: Final = struct.Struct(">hiiq").unpack_from
+unpack_i2_i4x2_i8_u1: Final = struct.Struct(">hiiqB").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
 
 
 @define(weakref_slot=False)

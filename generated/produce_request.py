@@ -6,7 +6,7 @@ Generated from schemas/ProduceRequest.json by `python -m codegen`; edits here ar
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -30,18 +30,18 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4 = struct.Struct(">hi").pack
-pack_i2_i4x2 = struct.Struct(">hii").pack
-pack_i4 = struct.Struct(">i").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i2_i4_u1 = struct.Struct(">hiB").unpack_from
-unpack_i2_i4x2 = struct.Struct(">hii").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4: Final = struct.Struct(">hi").pack
+pack_i2_i4x2: Final = struct.Struct(">hii").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i2_i4_u1: Final = struct.Struct(">hiB").unpack_from
+unpack_i2_i4x2: Final = struct.Struct(">hii").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/PushTelemetryRequest.json by `python -m codegen`; edits h
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -28,8 +28,8 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_uuid_i4_bool_i1 = struct.Struct(">16si?b").pack
-unpack_uuid_i4_bool_i1_u1 = struct.Struct(">16si?bB").unpack_from
+pack_uuid_i4_bool_i1: Final = struct.Struct(">16si?b").pack
+unpack_uuid_i4_bool_i1_u1: Final = struct.Struct(">16si?bB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/PushTelemetryResponse.json by `python -m codegen`; edits 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -21,8 +21,8 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4_i2 = struct.Struct(">ih").pack
-unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
+pack_i4_i2: Final = struct.Struct(">ih").pack
+unpack_i4_i2_u1: Final = struct.Struct(">ihB").unpack_from
 
 
 @define(weakref_slot=False)

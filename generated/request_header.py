@@ -6,7 +6,7 @@ Generated from schemas/RequestHeader.json by `python -m codegen`; edits here are
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -23,10 +23,10 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i2x2_i4 = struct.Struct(">hhi").pack
-unpack_i2x2_i4 = struct.Struct(">hhi").unpack_from
-unpack_i2x2_i4_i2 = struct.Struct(">hhih").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2x2_i4: Final = struct.Struct(">hhi").pack
+unpack_i2x2_i4: Final = struct.Struct(">hhi").unpack_from
+unpack_i2x2_i4_i2: Final = struct.Struct(">hhih").unpack_from
 
 
 @define(weakref_slot=False)

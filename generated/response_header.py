@@ -6,7 +6,7 @@ Generated from schemas/ResponseHeader.json by `python -m codegen`; edits here ar
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -22,9 +22,9 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4 = struct.Struct(">i").pack
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/SaslAuthenticateRequest.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define, field
 
@@ -26,8 +26,8 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4 = struct.Struct(">i").pack
-unpack_i4 = struct.Struct(">i").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+unpack_i4: Final = struct.Struct(">i").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/SaslAuthenticateResponse.json by `python -m codegen`; edi
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define, field
 
@@ -28,14 +28,14 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i8 = struct.Struct(">q").pack
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i2x2 = struct.Struct(">hh").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i8 = struct.Struct(">q").unpack_from
-unpack_i8_u1 = struct.Struct(">qB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i8: Final = struct.Struct(">q").pack
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i2x2: Final = struct.Struct(">hh").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i8: Final = struct.Struct(">q").unpack_from
+unpack_i8_u1: Final = struct.Struct(">qB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/SaslHandshakeResponse.json by `python -m codegen`; edits 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -21,9 +21,9 @@ from kclient.protocol.primitives import (
     read_strings,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i2_i4 = struct.Struct(">hi").pack
-unpack_i2_i4 = struct.Struct(">hi").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i2_i4: Final = struct.Struct(">hi").pack
+unpack_i2_i4: Final = struct.Struct(">hi").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ShareAcknowledgeRequest.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -30,14 +30,14 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4 = struct.Struct(">i").pack
-pack_i4_bool = struct.Struct(">i?").pack
-pack_i8x2 = struct.Struct(">qq").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i4_bool_u1 = struct.Struct(">i?B").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i8x2_u1 = struct.Struct(">qqB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_bool: Final = struct.Struct(">i?").pack
+pack_i8x2: Final = struct.Struct(">qq").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i4_bool_u1: Final = struct.Struct(">i?B").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i8x2_u1: Final = struct.Struct(">qqB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ShareFetchRequest.json by `python -m codegen`; edits here
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -31,20 +31,20 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4 = struct.Struct(">i").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_i4x4 = struct.Struct(">iiii").pack
-pack_i4x6 = struct.Struct(">iiiiii").pack
-pack_i4x6_i1_bool = struct.Struct(">iiiiiib?").pack
-pack_i8x2 = struct.Struct(">qq").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2_u1 = struct.Struct(">iiB").unpack_from
-unpack_i4x4_u1 = struct.Struct(">iiiiB").unpack_from
-unpack_i4x6_i1_bool_u1 = struct.Struct(">iiiiiib?B").unpack_from
-unpack_i4x6_u1 = struct.Struct(">iiiiiiB").unpack_from
-unpack_i8x2_u1 = struct.Struct(">qqB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_i4x4: Final = struct.Struct(">iiii").pack
+pack_i4x6: Final = struct.Struct(">iiiiii").pack
+pack_i4x6_i1_bool: Final = struct.Struct(">iiiiiib?").pack
+pack_i8x2: Final = struct.Struct(">qq").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2_u1: Final = struct.Struct(">iiB").unpack_from
+unpack_i4x4_u1: Final = struct.Struct(">iiiiB").unpack_from
+unpack_i4x6_i1_bool_u1: Final = struct.Struct(">iiiiiib?B").unpack_from
+unpack_i4x6_u1: Final = struct.Struct(">iiiiiiB").unpack_from
+unpack_i8x2_u1: Final = struct.Struct(">qqB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ShareGroupCurrentMemberAssignmentValue.json by `python -m
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,10 +28,10 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4x2_i1 = struct.Struct(">iib").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i4x2_i1_u1 = struct.Struct(">iibB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i4x2_i1: Final = struct.Struct(">iib").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i4x2_i1_u1: Final = struct.Struct(">iibB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ShareGroupDescribeResponse.json by `python -m codegen`; e
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -31,14 +31,14 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i2_u1 = struct.Struct(">hB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2_u1 = struct.Struct(">iiB").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i2_u1: Final = struct.Struct(">hB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2_u1: Final = struct.Struct(">iiB").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

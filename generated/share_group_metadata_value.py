@@ -6,7 +6,7 @@ Generated from schemas/ShareGroupMetadataValue.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -21,8 +21,8 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4_i8 = struct.Struct(">iq").pack
-unpack_i4_i8_u1 = struct.Struct(">iqB").unpack_from
+pack_i4_i8: Final = struct.Struct(">iq").pack
+unpack_i4_i8_u1: Final = struct.Struct(">iqB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/ShareGroupTargetAssignmentMemberValue.json by `python -m 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,8 +28,8 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_uuid = struct.Struct(">16s").pack
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

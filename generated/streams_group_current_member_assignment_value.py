@@ -6,7 +6,7 @@ Generated from schemas/StreamsGroupCurrentMemberAssignmentValue.json by `python 
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -29,8 +29,8 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i4x2_i1 = struct.Struct(">iib").pack
-unpack_i4x2_i1_u1 = struct.Struct(">iibB").unpack_from
+pack_i4x2_i1: Final = struct.Struct(">iib").pack
+unpack_i4x2_i1_u1: Final = struct.Struct(">iibB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/StreamsGroupMemberMetadataValue.json by `python -m codege
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -26,11 +26,11 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4x2 = struct.Struct(">ii").pack
-pack_u2 = struct.Struct(">H").pack
-unpack_i1 = struct.Struct(">b").unpack_from
-unpack_i4x2_u1 = struct.Struct(">iiB").unpack_from
-unpack_u2_u1 = struct.Struct(">HB").unpack_from
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_u2: Final = struct.Struct(">H").pack
+unpack_i1: Final = struct.Struct(">b").unpack_from
+unpack_i4x2_u1: Final = struct.Struct(">iiB").unpack_from
+unpack_u2_u1: Final = struct.Struct(">HB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/StreamsGroupMetadataKey.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import define
 
@@ -20,8 +20,8 @@ from kclient.protocol.primitives import (
     new,
 )
 
-pack_i2 = struct.Struct(">h").pack
-unpack_i2 = struct.Struct(">h").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
 
 
 @define(weakref_slot=False)

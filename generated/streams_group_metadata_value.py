@@ -6,7 +6,7 @@ Generated from schemas/StreamsGroupMetadataValue.json by `python -m codegen`; ed
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,10 +28,10 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i8 = struct.Struct(">iq").pack
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i8_u1 = struct.Struct(">iqB").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i8: Final = struct.Struct(">iq").pack
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i8_u1: Final = struct.Struct(">iqB").unpack_from
 
 
 @define(weakref_slot=False)

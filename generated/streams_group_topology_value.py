@@ -6,7 +6,7 @@ Generated from schemas/StreamsGroupTopologyValue.json by `python -m codegen`; ed
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -28,10 +28,10 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+unpack_i4_i2_u1: Final = struct.Struct(">ihB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
 
 
 @define(weakref_slot=False)

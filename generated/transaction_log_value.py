@@ -6,7 +6,7 @@ Generated from schemas/TransactionLogValue.json by `python -m codegen`; edits he
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -30,18 +30,18 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i8 = struct.Struct(">q").pack
-pack_i8_i2_i4_i1 = struct.Struct(">qhib").pack
-pack_i8x2 = struct.Struct(">qq").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i8 = struct.Struct(">q").unpack_from
-unpack_i8_i2_i4_i1_i4 = struct.Struct(">qhibi").unpack_from
-unpack_i8_i2_i4_i1_u1 = struct.Struct(">qhibB").unpack_from
-unpack_i8x2 = struct.Struct(">qq").unpack_from
-unpack_i8x2_u1 = struct.Struct(">qqB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i8: Final = struct.Struct(">q").pack
+pack_i8_i2_i4_i1: Final = struct.Struct(">qhib").pack
+pack_i8x2: Final = struct.Struct(">qq").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i8: Final = struct.Struct(">q").unpack_from
+unpack_i8_i2_i4_i1_i4: Final = struct.Struct(">qhibi").unpack_from
+unpack_i8_i2_i4_i1_u1: Final = struct.Struct(">qhibB").unpack_from
+unpack_i8x2: Final = struct.Struct(">qq").unpack_from
+unpack_i8x2_u1: Final = struct.Struct(">qqB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -6,7 +6,7 @@ Generated from schemas/TxnOffsetCommitResponse.json by `python -m codegen`; edit
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define
 
@@ -29,18 +29,18 @@ from kclient.protocol.primitives import (
     write_tags,
 )
 
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2 = struct.Struct(">ih").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2 = struct.Struct(">ih").unpack_from
-unpack_i4_i2_u1 = struct.Struct(">ihB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
-unpack_uuid_u1 = struct.Struct(">16sB").unpack_from
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2: Final = struct.Struct(">ih").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2: Final = struct.Struct(">ih").unpack_from
+unpack_i4_i2_u1: Final = struct.Struct(">ihB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
+unpack_uuid_u1: Final = struct.Struct(">16sB").unpack_from
 
 
 @define(weakref_slot=False)

@@ -31,7 +31,7 @@ from kclient.errors import InternalError, UsageError
 from kclient.log import get_logger
 from kclient.runtime import running_loop
 
-log = get_logger("kclient.consumer")
+log: Final = get_logger("kclient.consumer")
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class LoopThread:
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop: Final = asyncio.new_event_loop()
         self._users: dict[object, asyncio.Task[None] | None] = {}
         self._over = asyncio.Event()
         self._thread = threading.Thread(target=self._work, name="kclient", daemon=True)

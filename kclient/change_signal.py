@@ -22,7 +22,7 @@ class ChangeSignal:
     __slots__ = ("_chained", "_waiters", "count")
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: int = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._chained: list[ChangeSignal] = []
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, Unpack, cast, overload
 
 from kclient.bridge import LoopThread
 from kclient.consumer.arguments import checked_listener
@@ -90,7 +90,7 @@ class Consumer(Generic[K_co, V_co]):
         self._inside: dict[str, threading.Thread] = {}  # "thread": the one that is inside
         self._processing = ThreadProcessing()
         self._depth = 0  # of nested calls: a listener may call the consumer
-        self._listeners: Listeners = Listeners()
+        self._listeners: Final = Listeners()
         self._inner = OnLoop[K_co, V_co](
             *topics,
             key_deserializer=key_deserializer,

@@ -23,7 +23,7 @@ from kclient.config.values import items
 from kclient.log import get_logger
 from kclient.types import DeadLetter
 
-log = get_logger("kclient.config")
+log: Final = get_logger("kclient.config")
 
 JAVAS_OWN: Final = "org.apache.kafka.common.metrics.JmxReporter"
 """The default of every Java client, which has no meaning in Python."""

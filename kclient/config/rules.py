@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kclient.config import oauth, resets, security
 from kclient.log import get_logger
 
-log = get_logger("kclient.config")
+log: Final = get_logger("kclient.config")
 
 _consumers = itertools.count(1)
 

@@ -128,7 +128,7 @@ class AsyncConsumer(Generic[K_co, V_co]):
         self._processing = TaskProcessing()
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.closed = False
+        self.closed: bool = False
         self._close_ended = ChangeSignal()
         if listener is not None and not topics:
             raise ConfigError(

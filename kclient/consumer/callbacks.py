@@ -77,7 +77,7 @@ class CallbackQueue:
     def __init__(self, changed: ChangeSignal) -> None:
         self._changed = changed
         self._items: deque[_Item] = deque()
-        self.running = False
+        self.running: bool = False
 
     def __len__(self) -> int:
         return len(self._items)

@@ -49,7 +49,7 @@ from kclient.log import get_logger
 from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 
-log = get_logger("kclient.consumer")
+log: Final = get_logger("kclient.consumer")
 
 CLOSING: Final = "the consumer is being closed"
 LAST_SECONDS: Final = 1.0  # for interceptors and deserializers, however late it is

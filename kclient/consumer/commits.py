@@ -33,7 +33,7 @@ from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = get_logger("kclient.commit")
+log: Final = get_logger("kclient.commit")
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 Ready = Callable[[], Awaitable[None]]

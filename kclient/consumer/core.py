@@ -13,6 +13,8 @@ AsyncConsumer, `close.py` and `explain.py` see the whole core.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.consumer.assigned import AssignedPartitions
@@ -55,22 +57,23 @@ class ConsumerCore:
         self.config = config
         self.runtime = runtime
         self.call_user = call_user
-        self.interceptors = Interceptors(config.interceptors, call_user, runtime.now)
-        self.changed = changed = ChangeSignal()  # whatever a waiting poll() must look at
-        self.timeouts = CallTimeouts(changed)
-        self.tasks = BackgroundTasks(changed)
-        self.rebalance_steps = CallbackQueue(changed)
-        self.callbacks = CallbackQueue(changed)
-        self.subscription = SubscriptionState()
-        self.positions = Positions()
-        self.buffer = FetchBuffer()
-        self.metrics = ConsumerMetrics(config, self.positions, self.buffer)
-        self.cluster = Cluster(config, runtime, self.metrics.network)
+        self.interceptors: Final = Interceptors(config.interceptors, call_user, runtime.now)
+        self.changed: Final = ChangeSignal()  # whatever a waiting poll() must look at
+        changed = self.changed
+        self.timeouts: Final = CallTimeouts(changed)
+        self.tasks: Final = BackgroundTasks(changed)
+        self.rebalance_steps: Final = CallbackQueue(changed)
+        self.callbacks: Final = CallbackQueue(changed)
+        self.subscription: Final = SubscriptionState()
+        self.positions: Final = Positions()
+        self.buffer: Final = FetchBuffer()
+        self.metrics: Final = ConsumerMetrics(config, self.positions, self.buffer)
+        self.cluster: Final = Cluster(config, runtime, self.metrics.network)
         self._build_reading()
-        self.missing_topics = MissingTopics(
+        self.missing_topics: Final = MissingTopics(
             config, runtime, self.cluster, self.subscription, self.positions, self.tasks, changed
         )
-        self.subscription_updater = SubscriptionUpdater(
+        self.subscription_updater: Final = SubscriptionUpdater(
             config,
             self.cluster,
             self.subscription,
@@ -86,13 +89,13 @@ class ConsumerCore:
     def _build_reading(self) -> None:
         """Build positions, fetching and the group, in which they read committed offsets."""
         config, runtime, cluster, positions = self.config, self.runtime, self.cluster, self.positions
-        self.fetcher = Fetcher(cluster, positions, self.buffer, config, runtime, self.metrics.fetch)
+        self.fetcher: Fetcher = Fetcher(cluster, positions, self.buffer, config, runtime, self.metrics.fetch)
         coordinator = committed = None
         membership = CurrentMembership(config, self.subscription)
         if config.group_id is not None:
             coordinator = Coordinator(cluster, config.group_id, config, runtime)
             committed = CommittedOffsets(coordinator, config, runtime, membership.fetch_identity)
-        self.position_updater = PositionUpdater(
+        self.position_updater: PositionUpdater = PositionUpdater(
             cluster,
             positions,
             config,
@@ -100,8 +103,10 @@ class ConsumerCore:
             committed.fetch if committed is not None else None,
             self.metrics.position_jumped,
         )
-        self.assigned = AssignedPartitions(positions, self.buffer, self.position_updater, self.metrics)
-        self.lifecycle = Lifecycle(
+        self.assigned: AssignedPartitions = AssignedPartitions(
+            positions, self.buffer, self.position_updater, self.metrics
+        )
+        self.lifecycle: Lifecycle = Lifecycle(
             cluster, self.subscription, self.timeouts, self.tasks, self.position_updater, self.fetcher
         )
         self.group_or_none: GroupConsumer | None = None
@@ -165,8 +170,10 @@ class ConsumerCore:
         """Build what the public calls use: poll(), the lookups, lag."""
         config, runtime, assigned, group = self.config, self.runtime, self.assigned, self.group_or_none
         lost_records = self.metrics.own.records_skipped
-        self.undecoded = UndecodedRecords(config.on_decode_error, lambda count: lost_records(count, "decode"))
-        self.errors = BackgroundErrors(
+        self.undecoded: UndecodedRecords = UndecodedRecords(
+            config.on_decode_error, lambda count: lost_records(count, "decode")
+        )
+        self.errors: BackgroundErrors = BackgroundErrors(
             group,
             (
                 self.cluster.metadata.take_error,
@@ -190,7 +197,7 @@ class ConsumerCore:
         collector = RecordCollector(
             config, runtime, delivery, decode, self.undecoded, self.interceptors, assigned
         )
-        self.read_ahead = ReadAhead(
+        self.read_ahead: ReadAhead = ReadAhead(
             config,
             runtime,
             delivery,
@@ -200,7 +207,7 @@ class ConsumerCore:
             self.buffer,
             self.metrics.calls,
         )
-        self.polls = Poll(
+        self.polls: Poll = Poll(
             runtime,
             self.changed,
             self.timeouts,
@@ -213,8 +220,10 @@ class ConsumerCore:
             self.read_ahead,
             self.metrics.calls,
         )
-        self.lag = ConsumerLag(config, runtime, self.cluster, self.lifecycle, assigned, self.tasks)
-        self.offset_lookup = OffsetLookup(
+        self.lag: ConsumerLag = ConsumerLag(
+            config, runtime, self.cluster, self.lifecycle, assigned, self.tasks
+        )
+        self.offset_lookup: OffsetLookup = OffsetLookup(
             config, runtime, self.cluster, self.timeouts, self.lifecycle, self.tasks, self.lag
         )
 

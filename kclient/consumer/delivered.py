@@ -45,7 +45,7 @@ from kclient.records.reader import Chunk
 from kclient.records.records import Record, Records
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = get_logger("kclient.fetch")
+log: Final = get_logger("kclient.fetch")
 
 ACTIONS: Final[Mapping[str, str]] = {
     "skip": "left out",
@@ -105,7 +105,7 @@ class DeliveredRecords:
         self, records: Records[Any, Any], *, one_by_one: bool, ahead: RecordsAhead | None = None
     ) -> None:
         self.records = records
-        self.ahead = ahead or RecordsAhead()
+        self.ahead: RecordsAhead = ahead or RecordsAhead()
         self.received = True
         self.one_by_one = one_by_one
         self._returned: set[TopicPartition] = set()
@@ -233,7 +233,7 @@ class UndecodedRecords:
     """`total` counts kept and skipped records; `left_out` is called with the number of skipped ones."""
 
     def __init__(self, on_decode_error: str, left_out: Callable[[int], None] | None = None) -> None:
-        self.total = 0
+        self.total: int = 0
         self._action = ACTIONS.get(on_decode_error, "")
         self._left_out = left_out if on_decode_error in ("skip", "dlq") else None
         self._logged = 0

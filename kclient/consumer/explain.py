@@ -29,7 +29,7 @@ from kclient.protocol.errors import error
 from kclient.text import LONGEST_TEXT, printable
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = get_logger("kclient.consumer")
+log: Final = get_logger("kclient.consumer")
 
 OpenTransactions = Mapping[TopicPartition, OpenTransaction | str]
 

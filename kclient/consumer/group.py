@@ -54,8 +54,8 @@ from kclient.network.cluster import Cluster
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = get_logger("kclient.group")
-commit_log = get_logger("kclient.commit")
+log: Final = get_logger("kclient.group")
+commit_log: Final = get_logger("kclient.commit")
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
@@ -77,7 +77,7 @@ class GroupProtocol:
         metrics: CoordinatorMetrics,
     ) -> None:
         self.chosen: str | None = None
-        self.member_id = (
+        self.member_id: str = (
             ""  # of the consumer protocol: one id for all memberships of this consumer (KIP-1082)
         )
         self._config = config
@@ -139,7 +139,7 @@ class Leaving:
         commits: CommitManager,
         rebalance: Rebalance,
     ) -> None:
-        self.state = LeaveState.NOT_LEAVING
+        self.state: LeaveState = LeaveState.NOT_LEAVING
         self._runtime = runtime
         self._tasks = tasks
         self._subscription = subscription

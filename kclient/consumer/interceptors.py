@@ -21,7 +21,7 @@ from kclient.log import ThrottledLogger, get_logger
 from kclient.records.records import Records
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = get_logger("kclient.interceptors")
+log: Final = get_logger("kclient.interceptors")
 
 METHODS: Final = ("on_consume", "on_commit", "close")
 

@@ -32,7 +32,7 @@ from kclient.positions.state import PartitionState
 from kclient.text import format_partitions
 from kclient.types import TopicPartition
 
-log = get_logger("kclient.group")
+log: Final = get_logger("kclient.group")
 
 Partitions = tuple[TopicPartition, ...]
 States = dict[TopicPartition, PartitionState | None]

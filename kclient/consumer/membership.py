@@ -25,7 +25,7 @@ class CurrentMembership:
     """`current` is the membership that runs now, None before a join and after leaving."""
 
     def __init__(self, config: Config, subscription: SubscriptionState) -> None:
-        self.group_id = config.group_id or ""
+        self.group_id: str = config.group_id or ""
         self.current: Membership | None = None
         self._instance_id = config.group_instance_id
         self.subscription = subscription

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kclient.config import Config
 from kclient.fetch.buffer import FetchBuffer
 from kclient.metrics.calls import CallMetrics, KclientMetrics
@@ -22,11 +24,11 @@ class ConsumerMetrics:
         self._positions = positions
         windows = Windows(config.metrics_sample_window_ms / 1000, config.metrics_num_samples)
         self._registry = registry = Registry(config.client_id, windows, config.metric_reporters)
-        self.calls = CallMetrics(registry)
-        self.network = NetworkMetrics(registry)
-        self.coordinator = CoordinatorMetrics(registry, lambda: len(positions))
-        self.fetch = FetchMetrics(registry, self._replica_of)
-        self.own = KclientMetrics(registry, lambda: buffer.bytes_used)
+        self.calls: Final = CallMetrics(registry)
+        self.network: Final = NetworkMetrics(registry)
+        self.coordinator: Final = CoordinatorMetrics(registry, lambda: len(positions))
+        self.fetch: Final = FetchMetrics(registry, self._replica_of)
+        self.own: Final = KclientMetrics(registry, lambda: buffer.bytes_used)
 
     def values(self) -> MetricValues:
         """Every metric, now."""

@@ -22,7 +22,7 @@ from kclient.positions.table import Positions
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
-log = get_logger("kclient.consumer")
+log: Final = get_logger("kclient.consumer")
 
 WARN_SECONDS: Final = 1.0  # a topic that is created within a second gets only the WARNING about that
 

@@ -35,7 +35,7 @@ from kclient.types import (
     TopicPartition,
 )
 
-log = get_logger("kclient.consumer")
+log: Final = get_logger("kclient.consumer")
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MILLISECOND: Final = datetime.timedelta(milliseconds=1)

@@ -65,7 +65,7 @@ class ReadAhead:
         self._metrics = metrics
         self._bytes = min(READ_AHEAD_BYTES, config.buffer_memory_bytes // 8)
         user_code = config.interceptors or config.key_deserializer or config.value_deserializer
-        self.allowed = not user_code and config.on_decode_error != "keep"
+        self.allowed: Final = not user_code and config.on_decode_error != "keep"
         self._valid_until = 0.0
         self._changes_seen = 0
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import attrs
 
@@ -31,7 +32,7 @@ from kclient.metrics.calls import KclientMetrics
 from kclient.network.cluster import Cluster
 from kclient.text import format_names, format_partitions
 
-log = get_logger("kclient.group")
+log: Final = get_logger("kclient.group")
 
 
 @attrs.define
@@ -71,7 +72,9 @@ class Rebalance:
         self.invoker = invoker
         self._steps = rebalance_steps
         self._metrics = metrics
-        self.under_way = False  # from the first step that needs the user's poll until the last one is done
+        self.under_way: bool = (
+            False  # from the first step that needs the user's poll until the last one is done
+        )
 
     def owned(self) -> Partitions:
         """Return the assigned partitions."""

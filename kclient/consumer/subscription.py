@@ -38,8 +38,8 @@ class SubscriptionState:
     """The subscription, its listener, and its topics in sorted order."""
 
     def __init__(self) -> None:
-        self.kind = SubscriptionKind.NONE
-        self.choice = 0  # counts changes by the user
+        self.kind: SubscriptionKind = SubscriptionKind.NONE
+        self.choice: int = 0  # counts changes by the user
         self.pattern: re.Pattern[str] | None = None
         self.broker_pattern: SubscriptionPattern | None = None
         self.topics: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kclient.change_signal import ChangeSignal
 from kclient.consumer.callbacks import inside, is_inside
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # importing AsyncConsumer must not import the parts
     from kclient.network.cluster import Cluster
     from kclient.positions.updater import PositionUpdater
 
-log = get_logger("kclient.consumer")
+log: Final = get_logger("kclient.consumer")
 
 TaskFunction = Callable[[], Coroutine[Any, Any, None]]
 
@@ -130,7 +130,7 @@ class CallTimeouts:
     """The timeouts of the calls that wait now."""
 
     def __init__(self, ended: ChangeSignal) -> None:
-        self.closing = False
+        self.closing: bool = False
         self._ended = ended
         self._scopes: dict[asyncio.Timeout, CallTimeout] = {}
         self._wakeable: set[asyncio.Timeout] = set()

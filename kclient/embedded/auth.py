@@ -22,7 +22,7 @@ from kclient.security import (
 )
 from kclient.security.oauthbearer import read_bearer_message
 
-logger = get_logger("kclient.embedded")
+logger: Final = get_logger("kclient.embedded")
 
 OPERATIONS = frozenset(
     {"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}

@@ -25,7 +25,7 @@ from kclient.protocol.headers import request_header_version, response_header_ver
 from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message, request_name, write_message
 
-logger = get_logger("kclient.embedded")
+logger: Final = get_logger("kclient.embedded")
 
 ANSWERS_BEFORE_THROTTLING: Final = Release.parse("2.0")  # older brokers delay the response itself
 
@@ -37,7 +37,7 @@ class EmbeddedBroker(BrokerState):
         self, state: ClusterState, node_id: int, listeners: list[Listener], rack: str | None
     ) -> None:
         super().__init__(state, node_id, listeners, rack)
-        self.starting = asyncio.Lock()  # one start at a time
+        self.starting: Final = asyncio.Lock()  # one start at a time
         self.connections: list[ServerConnection] = []
 
     # --- life

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from kclient.embedded import log_cleaner
 from kclient.embedded.broker import EmbeddedBroker
@@ -75,7 +75,7 @@ class EmbeddedCluster(
                 "A cluster has at least one broker, and one rack and address for each or none."
             )
         runtime = runtime or Runtime()
-        self.state = ClusterState(
+        self.state: ClusterState = ClusterState(
             cluster_id="embedded-" + runtime.random_bytes(6).hex(),
             release=Release.parse(release),
             settings=settings(config or {}, brokers),
@@ -93,7 +93,7 @@ class EmbeddedCluster(
         self.state.brokers.update(self._brokers)
         for name, password in (users or {}).items():
             self.state.users.add(name, password, runtime)
-        self.clock = ClusterClock(self, self.state.clock)
+        self.clock: Final = ClusterClock(self, self.state.clock)
         self._requests = RequestLog()
         self.state.observers.append(self._requests)
         if not isinstance(topics, Mapping | None):

@@ -22,7 +22,7 @@ from kclient.errors import ProtocolDecodeError
 from kclient.log import get_logger
 from kclient.network.transport import FrameProtocol
 
-logger = get_logger("kclient.embedded")
+logger: Final = get_logger("kclient.embedded")
 
 WAITING_FRAMES: Final = 100  # beyond it the connection is not read
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -52,11 +52,11 @@ class ServerConnection(FrameProtocol):
         self._connections = connections
         self._handle_request = handle
         self.listener = listener
-        self.number = broker.state.next_connection()
-        self.principal = ANONYMOUS
-        self.authenticated = not listener.mechanisms
+        self.number: Final = broker.state.next_connection()
+        self.principal: str = ANONYMOUS
+        self.authenticated: bool = not listener.mechanisms
         self.raw: Callable[[memoryview], Awaitable[bytes]] | None = None
-        self.client_address = ""
+        self.client_address: str = ""
         self.mechanism = ""  # the SASL mechanism of its authentication
         self.renewed_at: float | None = None  # when it last re-authenticated
         self.session_ends: float | None = None  # in the cluster's time

@@ -27,7 +27,7 @@ from kclient.protocol.errors import (
     TOPIC_ALREADY_EXISTS,
 )
 
-logger = get_logger("kclient.embedded")
+logger: Final = get_logger("kclient.embedded")
 
 DEFAULT: Final = -1
 KRAFT_SINCE: Final = Release.parse("3.0")

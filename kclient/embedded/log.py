@@ -107,11 +107,11 @@ class Log:
     """From `start` (the log start offset) to `end` (the log end offset, of the next record)."""
 
     def __init__(self) -> None:
-        self.start = 0
-        self.end = 0
+        self.start: int = 0
+        self.end: int = 0
         self.batches: list[StoredBatch] = []
-        self.epochs = LeaderEpochs()
-        self.producers = ProducerStateManager()
+        self.epochs: Final = LeaderEpochs()
+        self.producers: ProducerStateManager = ProducerStateManager()
         self._peaks: list[int] = []  # the highest timestamp up to each batch
 
     # --- writing

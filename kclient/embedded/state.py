@@ -6,7 +6,7 @@ The brokers of a real cluster agree on this state through their controller; here
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -98,12 +98,12 @@ class BrokerState:
         self.node_id = node_id
         self.listeners = listeners
         self.rack = rack
-        self.running = False
+        self.running: bool = False
         self.up = False
-        self.paused = False
+        self.paused: bool = False
         self.expiry: Timer | None = None  # when the other brokers notice that it is gone
         self.lost: list[Partition] = []  # the partitions that it led then
-        self.resumed = ChangeSignal()
+        self.resumed: Final = ChangeSignal()
         self.memory: dict[type, object] = {}  # `broker_local` objects, lost when the process ends
         self._timers: list[Timer] = []
         self._missed: list[Timer] = []

@@ -18,7 +18,7 @@ import struct
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -36,7 +36,7 @@ from kclient.types import TopicPartition
 if TYPE_CHECKING:
     from kclient.positions.table import Positions
 
-logger = get_logger("kclient.fetch")
+logger: Final = get_logger("kclient.fetch")
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_POSITION = 8
@@ -142,9 +142,9 @@ class FetchBuffer:
     """Queues of all partitions. `changed` signals new data or errors, `space_freed` that a fetch may fit again."""
 
     def __init__(self) -> None:
-        self.changed = ChangeSignal()
-        self.space_freed = ChangeSignal()
-        self.bytes_used = 0
+        self.changed: Final = ChangeSignal()
+        self.space_freed: Final = ChangeSignal()
+        self.bytes_used: int = 0
         self._queues: dict[TopicPartition, deque[CompletedFetch]] = {}
         self._ready: OrderedDict[TopicPartition, None] = OrderedDict()
         self._parked: dict[TopicPartition, None] = {}
@@ -278,7 +278,7 @@ class MemoryBudget:
     def __init__(self, buffer: FetchBuffer, config: Config) -> None:
         self._buffer = buffer
         self._config = config
-        self.reserved_bytes = 0
+        self.reserved_bytes: int = 0
 
     def grant(self, partitions: int, nodes: int) -> int | None:
         """Return max_bytes of a request for so many partitions while so many nodes are used; None: not now."""

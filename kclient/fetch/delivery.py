@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kclient.positions.state import PartitionState
     from kclient.positions.table import Positions
 
-logger = get_logger("kclient.fetch")
+logger: Final = get_logger("kclient.fetch")
 
 FIRST_PIECE: Final = 512  # records: a usual poll
 # The native decoder reads so many records in 0.2 ms. Each piece becomes columns of its own, which cost more than that.
@@ -94,7 +94,9 @@ class DecodeTask:
         self._to_do = deque(picked)
         self._wanted = max_records
         self._config = config
-        self.runs_user_code = config.key_deserializer is not None or config.value_deserializer is not None
+        self.runs_user_code: Final = (
+            config.key_deserializer is not None or config.value_deserializer is not None
+        )
         self._unpacked_bytes_left = max_unpacked_bytes
         self._piece = 1 if self.runs_user_code else NATIVE_PIECE if is_native() else FIRST_PIECE
 

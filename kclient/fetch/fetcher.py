@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.change_signal import wait_any
 from kclient.config import Config
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
     from kclient.positions.table import Positions
 
-logger = get_logger("kclient.fetch")
+logger: Final = get_logger("kclient.fetch")
 
 NEVER = -math.inf
 

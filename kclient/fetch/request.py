@@ -26,7 +26,7 @@ from kclient.types import IsolationLevel, TopicPartition
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
 
-logger = get_logger("kclient.fetch")
+logger: Final = get_logger("kclient.fetch")
 
 LAST_VERSION_BY_NAME: Final = 12
 FIRST_VERSION_WITH_DIVERGING_EPOCH: Final = 12

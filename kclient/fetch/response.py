@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.config import Config
 from kclient.fetch.buffer import CompletedFetch, FetchBuffer, ResponseMemory, end_of
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from kclient.positions.state import PartitionState
     from kclient.positions.table import Positions
 
-logger = get_logger("kclient.fetch")
+logger: Final = get_logger("kclient.fetch")
 
 
 class Action(enum.Enum):
@@ -119,7 +119,7 @@ class FetchResponseHandler:
         metrics: FetchMetrics | None = None,
     ) -> None:
         self.fetch_order: dict[TopicPartition, int] = {}
-        self.backoffs = PartitionBackoffs(config, runtime)
+        self.backoffs: Final = PartitionBackoffs(config, runtime)
         self._cluster = cluster
         self._positions = positions
         self._buffer = buffer

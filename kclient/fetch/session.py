@@ -94,9 +94,9 @@ class FetchSession:
     """
 
     def __init__(self) -> None:
-        self.session_id = INVALID_SESSION_ID
-        self.epoch = INITIAL_EPOCH
-        self.by_id = False
+        self.session_id: int = INVALID_SESSION_ID
+        self.epoch: int = INITIAL_EPOCH
+        self.by_id: bool = False
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
         self._topic_names: dict[bytes, str] = {}
         self._sent_epoch = INITIAL_EPOCH

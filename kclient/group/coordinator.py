@@ -42,7 +42,7 @@ from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 from kclient.types import Broker
 
-logger = get_logger("kclient.coordinator")
+logger: Final = get_logger("kclient.coordinator")
 
 Response = TypeVar("Response", bound=Message)
 Result = TypeVar("Result")
@@ -113,7 +113,7 @@ class Coordinator:
         self.group_id = group_id
         self.node_id: int | None = None
         self._previous_id: int | None = None  # the coordinator that the last lookup found
-        self.found_at = 0.0  # loop time of the last successful lookup
+        self.found_at: float = 0.0  # loop time of the last successful lookup
         self._confirmed = False  # whether it has answered a request since it was found
         self._runtime = runtime
         self._backoff = Backoff.for_retries(config, runtime)

@@ -28,7 +28,7 @@ from kclient.log import get_logger
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 NO_GENERATION_ID: Final = -1
 NO_MEMBER_ID: Final = ""

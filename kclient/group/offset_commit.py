@@ -55,7 +55,7 @@ from kclient.runtime import Runtime
 from kclient.text import format_names, format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-logger = get_logger("kclient.commit")
+logger: Final = get_logger("kclient.commit")
 
 
 def describe_failures(again: Mapping[TopicPartition, int], left: Iterable[TopicPartition]) -> str:

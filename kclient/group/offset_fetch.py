@@ -54,7 +54,7 @@ from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-logger = get_logger("kclient.commit")
+logger: Final = get_logger("kclient.commit")
 
 GROUPS_SINCE: Final = 8  # Kafka 3.0: a list of groups
 STABLE_SINCE: Final = 7  # Kafka 2.5, KIP-447: require_stable

@@ -6,6 +6,8 @@ A broker has one node for ordinary requests and, where it coordinates the group,
 
 from __future__ import annotations
 
+from typing import Final
+
 from kclient.metrics.registry import Group, Registry
 
 GROUP = "consumer-metrics"
@@ -17,7 +19,8 @@ class _Traffic:
     """Requests and bytes, of a node or of all."""
 
     def __init__(self, registry: Registry, group: Group) -> None:
-        self.outgoing, self.incoming = registry.sensor(), registry.sensor()
+        self.outgoing: Final = registry.sensor()
+        self.incoming: Final = registry.sensor()
         group.add("request-rate", self.outgoing.event_rate)
         group.add("request-total", lambda now: float(self.outgoing.events))
         group.spread("request-size", self.outgoing, "avg", "max")
@@ -30,7 +33,8 @@ class NodeMetrics:
     """The metrics of a connection: it counts for its node, if that has an id, and for the total."""
 
     def __init__(self, registry: Registry, network: NetworkMetrics, name: str | None) -> None:
-        self.opened, self.closed = network.opened, network.closed
+        self.opened: Final = network.opened
+        self.closed: Final = network.closed
         self._clock = registry.clock
         self._traffic = [network.traffic]
         self._latency = registry.sensor()
@@ -64,7 +68,7 @@ class NetworkMetrics:
         self._open = 0
         self._nodes: dict[str | None, NodeMetrics] = {}
         group = registry.group(GROUP)
-        self.traffic = _Traffic(registry, group)
+        self.traffic: Final = _Traffic(registry, group)
         group.add("connection-count", lambda now: float(self._open))
         group.events("connection-creation", self._opened)
         group.events("connection-close", self._closed)

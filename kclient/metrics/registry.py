@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import attrs
 
 from kclient.log import get_logger
 from kclient.metrics.sensor import Sensor, Windows
 
-log = get_logger("kclient.metrics")
+log: Final = get_logger("kclient.metrics")
 
 Read = Callable[[float], float]
 """From the loop's seconds to a value."""
@@ -119,7 +119,7 @@ class Registry:
         windows: Windows = Windows(),  # noqa: B008 – frozen
         reporters: Iterable[MetricReporter] = (),
     ) -> None:
-        self.clock = LoopClock()
+        self.clock: Final = LoopClock()
         self._client_id = client_id
         self._windows = windows
         self._reporters = tuple(reporters)

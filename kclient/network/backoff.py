@@ -32,7 +32,7 @@ class Backoff:
         self._max = max_ms / 1000
         self._last_step = math.log2(max_ms / max(base_ms, 1)) if max_ms > base_ms else 0.0
         self._rng = rng
-        self.step = 0  # delays since the last reset
+        self.step: int = 0  # delays since the last reset
 
     @classmethod
     def for_retries(cls, config: Config, runtime: Runtime) -> Backoff:

@@ -48,7 +48,7 @@ from kclient.network.tls import does_not_speak_tls
 from kclient.runtime import Address, Runtime
 from kclient.types import Broker
 
-logger = get_logger("kclient.connection")
+logger: Final = get_logger("kclient.connection")
 
 STEADY_WARNING_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 5.0  # after an error that only a change of certificates or passwords can cure
@@ -85,10 +85,10 @@ class BrokerConnection:
         self.peer = peer
         self.purpose = purpose
         self.connection: Connection | None = None
-        self.last_attempt = 0.0
-        self.retry_at = 0.0  # in the loop's time; no attempt before
-        self.closed = False
-        self.failed_attempts = 0  # since a connection was last ready
+        self.last_attempt: float = 0.0
+        self.retry_at: float = 0.0  # in the loop's time; no attempt before
+        self.closed: bool = False
+        self.failed_attempts: int = 0  # since a connection was last ready
         self._context = context
         traffic = context.metrics.node(peer.node_id, "" if peer.node_id is None else purpose)
         self._settings = attrs.evolve(context.settings, traffic=traffic)

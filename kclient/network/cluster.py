@@ -51,7 +51,7 @@ from kclient.runtime import Runtime
 from kclient.text import LONGEST_NAME
 from kclient.types import Broker, TopicPartition
 
-logger = get_logger("kclient.connection")
+logger: Final = get_logger("kclient.connection")
 
 SHORTEST_IDLE_SECONDS: Final = (
     1.0  # with less, a connection might be closed and opened again without ever being used
@@ -63,7 +63,7 @@ class Cluster:
     """Connections, metadata and routing of one client. Call `start` first and `close` last."""
 
     def __init__(self, config: Config, runtime: Runtime, metrics: NetworkMetrics | None = None) -> None:
-        self.metadata = MetadataCache()
+        self.metadata: Final = MetadataCache()
         self._config = config
         self._runtime = runtime
         self._request_timeout = config.request_timeout_ms / 1000

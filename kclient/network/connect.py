@@ -41,7 +41,7 @@ from kclient.runtime import Address, Runtime
 from kclient.security.certificate import CertificateFacts, read_certificate
 from kclient.security.tls import Tls
 
-logger = get_logger("kclient.tls")
+logger: Final = get_logger("kclient.connection")
 
 HANDSHAKE_SHARE: Final = 0.8  # of the set-up timeout, so that a hanging TLS handshake has its own error
 
@@ -271,9 +271,6 @@ class _Listening(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._ended.done():
             self._ended.set_result(exc)
-
-
-logger = get_logger("kclient.connection")
 
 
 async def canonical_servers(peers: Iterable[Peer], runtime: Runtime) -> list[Peer]:

@@ -52,7 +52,7 @@ from kclient.protocol.registry import message_class, read_message, response_name
 from kclient.protocol.struct_limit import MOST_STRUCTS, SMALL_BYTES, require_few_structs
 from kclient.security.tls import Tls
 
-logger = get_logger("kclient.connection")
+logger: Final = get_logger("kclient.connection")
 
 HANDSHAKE_FRAME_BYTES: Final = (
     1_048_576  # no response before ready is larger; text of other protocols announces more
@@ -92,17 +92,17 @@ class Connection:
     ) -> None:
         self.peer = peer
         self.offered: Mapping[int, Range] = {}  # API key → the versions the broker speaks
-        self.ready = False
-        self.closed = False
+        self.ready: bool = False
+        self.closed: bool = False
         self.reason: KclientError | None = None  # the error that closed it; None if closed on purpose
         self.cause: Exception | None = None  # the exception with which the transport ended
-        self.stage = "versions"  # of the set-up: versions, sasl
+        self.stage: str = "versions"  # of the set-up: versions, sasl
         self.if_too_slow: KclientError | None = None  # the error if the set-up's time is over now
-        self.responses = 0  # received since the connection is ready
+        self.responses: int = 0  # received since the connection is ready
         self._counted = False  # whether the metrics count it as open
-        self.closed_by_peer = False
-        self.trailing_bytes = 0
-        self.protocol = FrameProtocol(
+        self.closed_by_peer: bool = False
+        self.trailing_bytes: int = 0
+        self.protocol: Final = FrameProtocol(
             HANDSHAKE_FRAME_BYTES, self._on_frame, self._on_lost, settings.receive_budget
         )
         self._settings = settings

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Lock, Timer  # noqa: TID251 (and it blocks, so another thread must)
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class HttpDeadline:
@@ -28,8 +28,8 @@ class HttpDeadline:
 
     def __init__(self, seconds: float, connect_seconds: float | None = None) -> None:
         self.seconds = seconds
-        self.connect_seconds = seconds if connect_seconds is None else connect_seconds
-        self.is_over = False
+        self.connect_seconds: Final = seconds if connect_seconds is None else connect_seconds
+        self.is_over: bool = False
         self._lock = Lock()
         self._open: list[socket.socket] = []
         self._timer = Timer(seconds, self._end)

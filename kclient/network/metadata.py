@@ -42,7 +42,7 @@ from kclient.protocol.primitives import ZERO_UUID
 from kclient.text import format_count, format_names, printable
 from kclient.types import Broker, LeaderAndEpoch, TopicPartition
 
-logger = get_logger("kclient.metadata")
+logger: Final = get_logger("kclient.metadata")
 
 RELIABLE_EPOCHS_SINCE: Final = 9
 
@@ -59,8 +59,8 @@ class MetadataCache:
     """The last known state of the cluster. `version` counts the changes."""
 
     def __init__(self) -> None:
-        self.version = 0
-        self.changed = ChangeSignal()
+        self.version: int = 0
+        self.changed: Final = ChangeSignal()
         self.brokers: dict[int, Broker] = {}
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
@@ -276,8 +276,6 @@ class MetadataCache:
             leader, epoch, tuple(news.replica_nodes), tuple(news.isr_nodes), tuple(news.offline_replicas)
         )
 
-
-logger = get_logger("kclient.metadata")
 
 MOST_BROKERS: Final = 10_000
 SHOWN_HOST: Final = 100

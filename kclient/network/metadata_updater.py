@@ -35,7 +35,7 @@ from kclient.protocol.primitives import Uuid
 from kclient.runtime import Runtime
 from kclient.text import format_count
 
-logger = get_logger("kclient.metadata")
+logger: Final = get_logger("kclient.metadata")
 
 
 class MetadataUpdater:
@@ -220,8 +220,6 @@ def _covers(asked: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> bo
     """Return whether a response about the topics `asked` covers all of `wanted`; None is all topics."""
     return asked is None or (wanted is not None and set(wanted) <= set(asked))
 
-
-logger = get_logger("kclient.metadata")
 
 Ask = Callable[[MetadataRequest, int], Awaitable[tuple[int, MetadataResponse]]]
 

@@ -30,7 +30,7 @@ class ConnectionPool:
     def __init__(
         self, bootstrap: Iterable[Peer], metadata: MetadataCache, context: ConnectionContext
     ) -> None:
-        self.bootstrap = [BrokerConnection(peer, "bootstrap", context) for peer in bootstrap]
+        self.bootstrap: Final = [BrokerConnection(peer, "bootstrap", context) for peer in bootstrap]
         self._metadata = metadata
         self._context = context
         self._nodes: dict[tuple[int, str], BrokerConnection] = {}

@@ -43,7 +43,7 @@ from kclient.security.scram import Challenge, ScramClient, ScramError, salted_pa
 from kclient.security.secret import HiddenBytes, HiddenText, Secret, without_secret
 from kclient.text import format_names, printable
 
-logger = get_logger("kclient.auth")
+logger: Final = get_logger("kclient.auth")
 
 MAX_TOKEN_BYTES: Final = 1_048_576
 NONCE_BYTES: Final = 24

@@ -25,7 +25,7 @@ from kclient.log import get_logger
 from kclient.runtime import Runtime
 from kclient.security.kerberos import KerberosError, KerberosLogin, Ticket, check_keytab, gssapi_package
 
-log = get_logger("kclient.auth")
+log: Final = get_logger("kclient.auth")
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class TicketSource:
     """The ticket of one client, for all its connections, and the thread that its GSSAPI calls take turns in."""
 
     def __init__(self, login: KerberosLogin, timing: TicketTiming, runtime: Runtime) -> None:
-        self.service = login.service
+        self.service: Final = login.service
         self._login = login
         self._timing = timing
         self._runtime = runtime

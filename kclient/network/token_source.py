@@ -36,7 +36,7 @@ from kclient.network.backoff import Backoff
 from kclient.runtime import Runtime
 from kclient.security.oauthbearer import OAuthToken, TokenError, TokenUnavailableError
 
-log = get_logger("kclient.auth")
+log: Final = get_logger("kclient.auth")
 
 # A token that expires sooner is as good as expired: no broker grants such a session.
 LEAST_SECONDS: Final = 2.0

@@ -22,6 +22,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import attrs
 
@@ -53,9 +54,9 @@ class FrameProtocol(asyncio.BufferedProtocol):
     ) -> None:
         self.limit = limit
         self.smallest = SMALLEST_FRAME
-        self.writable = True
-        self.write_changed = ChangeSignal()
-        self.bytes_received = 0
+        self.writable: bool = True
+        self.write_changed: Final = ChangeSignal()
+        self.bytes_received: int = 0
         self._transport: asyncio.Transport | None = None
         self._on_frame = on_frame
         self._on_lost = on_lost
@@ -225,7 +226,7 @@ class ReceiveBudget:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.used = 0
+        self.used: int = 0
         self._waiting: deque[Reservation] = deque()
         self._kept: list[bytearray] = []
 

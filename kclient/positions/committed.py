@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kclient.errors import KclientError, NoOffsetError
 from kclient.log import get_logger
@@ -19,7 +19,7 @@ from kclient.positions.lookup_context import LookupContext
 from kclient.text import format_names, format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-logger = get_logger("kclient.positions")
+logger: Final = get_logger("kclient.positions")
 
 KIND = "OffsetFetch"
 
@@ -37,7 +37,7 @@ class CommittedLookup:
         self._in_flight_versions: dict[TopicPartition, int] = {}
         self._task: asyncio.Task[None] | None = None
         self._changed_at = -math.inf
-        self.retry_at = 0.0
+        self.retry_at: float = 0.0
 
     @property
     def in_flight(self) -> bool:

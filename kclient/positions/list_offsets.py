@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
     from kclient.network.metadata import MetadataCache
 
-logger = get_logger("kclient.positions")
+logger: Final = get_logger("kclient.positions")
 
 DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 

@@ -26,7 +26,7 @@ from kclient.types import TopicPartition
 if TYPE_CHECKING:
     from kclient.network.cluster import Cluster
 
-logger = get_logger("kclient.positions")
+logger: Final = get_logger("kclient.positions")
 
 TRUNCATED: Final = "truncated"
 TRANSIENT: Final = frozenset(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from kclient.errors import KclientError, OffsetOutOfRangeError
 from kclient.log import get_logger
@@ -20,7 +21,7 @@ from kclient.positions.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetchP
 from kclient.text import format_names, format_partitions
 from kclient.types import TopicPartition
 
-logger = get_logger("kclient.positions")
+logger: Final = get_logger("kclient.positions")
 
 LIST_OFFSETS = "ListOffsets"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from kclient.change_signal import ChangeSignal
 from kclient.errors import InternalError, NotAssignedError
@@ -38,8 +39,8 @@ class Positions:
     """
 
     def __init__(self) -> None:
-        self.changed = ChangeSignal()
-        self.assignment_id = 0
+        self.changed: Final = ChangeSignal()
+        self.assignment_id: int = 0
         self._states: dict[TopicPartition, PartitionState] = {}
         self._index: dict[FetchState, dict[TopicPartition, PartitionState]] = {
             state: {} for state in FetchState

@@ -11,7 +11,7 @@ A response is used only where the position has not changed since the request was
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 import attrs
 
@@ -30,7 +30,7 @@ from kclient.protocol.errors import TOPIC_AUTHORIZATION_FAILED
 from kclient.text import format_names, format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-logger = get_logger("kclient.positions")
+logger: Final = get_logger("kclient.positions")
 
 KIND = "OffsetForLeaderEpoch"
 FIRST_USABLE_VERSION = 3

@@ -32,8 +32,8 @@ MAX_TAGS: Final = (
     1024  # of one struct; Kafka's largest has four. A larger dict would take far more memory than its input
 )
 
-new = object.__new__  # the readers set the slots directly; __init__ would take a third longer
-unpack_i2 = Struct(">h").unpack_from
+new: Final = object.__new__  # the readers set the slots directly; __init__ would take a third longer
+unpack_i2: Final = Struct(">h").unpack_from
 
 
 class Malformed(Exception):

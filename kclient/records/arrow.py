@@ -6,6 +6,7 @@ columns and pyarrow takes them (`arrow_native`). What is made here is made where
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -22,11 +23,11 @@ from kclient.records.reader import Chunk
 
 try:
     import pyarrow as pa
-except ImportError as exc:
+except ImportError:
     raise ConfigError(
         "Records.to_arrow() needs pyarrow, which cannot be imported. It is not part of the base install. "
         "Type: pip install 'kclient-kafka[arrow]'."
-    ) from exc
+    ) from sys.exception()  # no name of this module
 
 from kclient.records import arrow_binary  # it needs pyarrow too
 

@@ -32,8 +32,8 @@ class Lz4Frame:
         self._decompress = lz4.frame.decompress_chunk
         self._context = lz4.frame.create_decompression_context()
         self._unread = b""
-        self.eof = False
-        self.unused_data = b""
+        self.eof: bool = False
+        self.unused_data: bytes = b""
 
     def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes:
         rest = self._unread + data

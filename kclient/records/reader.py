@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -121,8 +121,8 @@ class PartitionReader:
         undecodable: Undecodable | None = None,
         decoder: Decoder | None = None,
     ) -> None:
-        self.partition = TopicPartition(topic, partition)
-        self.next_offset = fetch_offset
+        self.partition: Final = TopicPartition(topic, partition)
+        self.next_offset: int = fetch_offset
         self.leader_epoch: int | None = None
         self._check_crcs = check_crcs
         self._limit = max_decompressed_batch_bytes

@@ -245,9 +245,9 @@ class ScramServer:
 
     def __init__(self, mechanism: str, lookup: Callable[[str], ScramCredential | None], nonce: str) -> None:
         self.mechanism = mechanism
-        self.username = ""
-        self.token_auth = False
-        self.done = False
+        self.username: str = ""
+        self.token_auth: bool = False
+        self.done: bool = False
         self._lookup = lookup
         self._nonce = nonce
         self._credential: ScramCredential | None = None

@@ -93,7 +93,7 @@ def _refused(why: str) -> ConfigError:
     )
 
 
-logger = get_logger("kclient.tls")
+logger: Final = get_logger("kclient.tls")
 
 SYSTEM_CERTIFICATES: Final = "the system's certificate authorities"
 

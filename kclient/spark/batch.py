@@ -29,7 +29,7 @@ from kclient.spark.ranges import (
     split,
 )
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 CLOSE_SECONDS: Final = 5.0
 

@@ -23,7 +23,7 @@ from kclient.runtime import Runtime
 from kclient.spark.cluster_lookup import ClusterLookup
 from kclient.spark.options import SourceOptions
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 T = TypeVar("T")
 

@@ -204,7 +204,7 @@ async def _started(config: Config, runtime: Runtime, topic: str) -> Cluster:
 # --- fetching one range ----------------------------------------------------------------------------------------------
 
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 FIRST_VERSION_WITH_ISOLATION: Final = 4
 

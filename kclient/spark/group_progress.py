@@ -25,7 +25,7 @@ from kclient.spark.client import ClusterCall, ClusterHandle, DriverClient
 from kclient.spark.offsets import parse_offsets
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 COMMIT_SECONDS: Final = 5.0
 RENEW_SECONDS: Final = 4 * 3600.0
@@ -41,7 +41,7 @@ class GroupCommitter:
     """
 
     def __init__(self, client: DriverClient, group: str, *, others: bool = False) -> None:
-        self.failures = 0
+        self.failures: int = 0
         self._client = client
         self._group = group
         self._others = others

@@ -39,7 +39,7 @@ from kclient.spark.option_table import (
     hidden,
 )
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 SERVERS: Final = "kafka.bootstrap.servers"
 WITH_SCHEMA: Final = ("json", "avro", "protobuf")

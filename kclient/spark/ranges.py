@@ -42,7 +42,7 @@ from kclient.errors import DataLossError
 from kclient.log import get_logger
 from kclient.types import TopicPartition
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 
 @attrs.frozen(order=True)

@@ -37,7 +37,7 @@ from kclient.spark.ranges import (
 from kclient.text import format_names
 from kclient.types import TopicPartition
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 Offsets = dict[TopicPartition, int]
 

@@ -71,3 +71,14 @@ def test_keys_and_values_have_the_types_of_the_deserializers(check: Callable[[Pa
 def test_wrong_settings_and_uses_are_refused(check: Callable[[Path], Errors]) -> None:
     marked = {number for number, line in enumerate(WRONG.read_text().splitlines(), 1) if "  # wrong" in line}
     assert {line for line, _ in check(WRONG)} == marked
+
+
+def test_every_public_name_has_a_type() -> None:
+    """As `pyright --verifytypes`, without what pyarrow, pyspark and others leave without types."""
+    report = basedpyright("--verifytypes", "kclient", "--ignoreexternal")["typeCompleteness"]
+    untyped = [
+        each["name"] for each in report["symbols"] if each["isTypeAmbiguous"] or not each["isTypeKnown"]
+    ]
+    assert untyped == []
+    assert report["completenessScore"] == 1
+    assert "kclient.Consumer" in {each["name"] for each in report["symbols"]}

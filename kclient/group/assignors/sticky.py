@@ -149,7 +149,7 @@ class CooperativeStickyAssignor(Assignor):
     """The assignor that brokers and other clients know as `cooperative-sticky`."""
 
     name = "cooperative-sticky"
-    supported_protocols = (COOPERATIVE, EAGER)
+    supported_protocols: Sequence[str] = (COOPERATIVE, EAGER)
 
     def __init__(self) -> None:
         self._generation = NO_GENERATION

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from kclient.config import Config
 from kclient.errors import KclientError
@@ -31,7 +32,7 @@ from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 
 class HeartbeatTask:

@@ -10,6 +10,7 @@ decides whether to rejoin. It does no I/O.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import attrs
 
@@ -35,7 +36,7 @@ from kclient.protocol.errors import NONE
 from kclient.runtime import Runtime
 from kclient.text import format_names
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 
 def racks_of(metadata: MetadataCache, topics: Iterable[str], *, by_rack: bool) -> Topics:

@@ -16,7 +16,7 @@ from kclient.group.coordinator import COORDINATOR_PURPOSE, Coordinator, Response
 from kclient.log import get_logger
 from kclient.protocol.errors import NONE, error
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 MEMBERS_SINCE: Final = 3  # Kafka 2.4: LeaveGroup takes a list of members
 REASON_CHARACTERS: Final = 255

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from kclient.config import Config
 from kclient.errors import KclientError
@@ -27,7 +28,7 @@ from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 
 class ClassicMembership(AbstractMembership[MemberStatus]):

@@ -82,7 +82,7 @@ from kclient.runtime import Runtime
 from kclient.text import format_names, format_partitions
 from kclient.types import GroupMetadata, TopicPartition
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 REASON_CHARACTERS: Final = 255
 GRACE_MS: Final = 5_000  # the response may come this much after the rebalance timeout, as in Java
@@ -292,8 +292,8 @@ class RebalanceLoop:
     ) -> None:
         """Raises ConfigError for a `partition_assignment_strategy` that cannot be used."""
         assignors = resolve_assignors(config.partition_assignment_strategy)
-        self.subscription = SubscriptionTracker()
-        self.rejoin_policy = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
+        self.subscription: Final = SubscriptionTracker()
+        self.rejoin_policy: Final = RejoinPolicy(coordinator.group_id, Backoff.for_retries(config, runtime))
         self._coordinator = coordinator
         self._cluster = coordinator.cluster
         self._handler = handler

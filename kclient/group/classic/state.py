@@ -35,7 +35,7 @@ from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.protocol import errors as codes
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 
 class ClassicMemberState(enum.Enum):
@@ -147,7 +147,7 @@ class RejoinPolicy:
     """The failures of one member. `polls` is notified by every poll."""
 
     def __init__(self, group_id: str, backoff: Backoff) -> None:
-        self.polls = ChangeSignal()
+        self.polls: Final = ChangeSignal()
         self.fenced: KclientError | None = None
         self._group_id = group_id
         self._backoff = backoff

@@ -54,9 +54,9 @@ class AssignmentTracker:
     """Target and owned assignment of one member."""
 
     def __init__(self) -> None:
-        self.local_epoch = 0
+        self.local_epoch: int = 0
         self.target: ById = {}
-        self.owned = LocalAssignment()
+        self.owned: LocalAssignment = LocalAssignment()
         self._names: Mapping[Uuid, str] = {}  # of the owned topics, in case metadata drops one
         self._received = False  # this membership has received an assignment
         self._taken_over = False  # the listener was called for one

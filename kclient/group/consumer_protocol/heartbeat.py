@@ -58,7 +58,7 @@ from kclient.network.errors import broker_error
 from kclient.protocol import errors as codes
 from kclient.runtime import Runtime
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 
 class HeartbeatAction(enum.Enum):
@@ -232,8 +232,8 @@ class ConsumerHeartbeatTask:
         self._not_before = 0.0  # end of the backoff after a failure
         self._failures = 0  # since the last good response
         self._poll_timer = poll_timer
-        self.sent_join = False  # the coordinator may know this member
-        self.owned_unacknowledged = False
+        self.sent_join: bool = False  # the coordinator may know this member
+        self.owned_unacknowledged: bool = False
         """A heartbeat with the owned partitions is unanswered.
 
         The coordinator may have received it and given all other partitions away, so this member takes over no more

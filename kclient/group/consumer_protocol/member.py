@@ -30,6 +30,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from kclient.change_signal import wait_any
 from kclient.config import Config
@@ -59,7 +60,7 @@ from kclient.protocol import errors as codes
 from kclient.protocol.errors import GROUP_ID_NOT_FOUND, NONE, UNKNOWN_MEMBER_ID, error
 from kclient.runtime import Runtime
 
-logger = get_logger("kclient.group")
+logger: Final = get_logger("kclient.group")
 
 GONE = (UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND)
 

@@ -195,7 +195,7 @@ class ElementBudget:
     __slots__ = ("left",)
 
     def __init__(self, limit: int) -> None:
-        self.left = limit
+        self.left: int = limit
 
     def take(self, elements: int) -> None:
         """Subtract elements. Raises TooManyElements below zero."""

@@ -63,7 +63,7 @@ class MessageColumns:
         self._option = option
         self._library = library
         self._left = MAX_COLUMNS
-        self.requires = False
+        self.requires: bool = False
         """Whether any of the messages has fields that must be set, as those of proto2 may."""
         self._message, self._enum = (field.TYPE_MESSAGE, field.TYPE_GROUP), field.TYPE_ENUM
         self._arrow = {getattr(field, f"TYPE_{name}"): kind for name, kind in SCALARS.items()}

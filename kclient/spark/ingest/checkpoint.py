@@ -61,7 +61,7 @@ class Checkpoint:
     """The checkpoint in a directory. Every method may raise SinkError."""
 
     def __init__(self, directory: str | Path) -> None:
-        self.path = Path(directory)
+        self.path: Final = Path(directory)
 
     # --- the job, its schema and its file size
 

@@ -27,7 +27,7 @@ from kclient.spark.sink.atomic_files import is_directory, read_json, write_atomi
 from kclient.spark.sink.manifest import Manifest, batch_name
 from kclient.text import format_count
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 OWN: Final = "_kclient"
 LOOK_BACK: Final = 100  # manifests

@@ -185,7 +185,12 @@ def end_with_parent(line: Connection) -> None:
         os._exit(1)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run a worker; the arguments are the descriptors of its pipe, and of the line that ends with the parent."""
     pipe, line = (Connection(int(descriptor)) for descriptor in sys.argv[1:])
     end_with_parent(line)
     serve(pipe)
+
+
+if __name__ == "__main__":
+    main()

@@ -40,7 +40,7 @@ from kclient.spark.sink.atomic_files import locked
 from kclient.text import format_names
 from kclient.types import TopicPartition
 
-log = get_logger("kclient.spark")
+log: Final = get_logger("kclient.spark")
 
 PAUSE_MS: Final = 200
 

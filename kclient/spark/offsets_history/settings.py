@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from kclient.config.errors import config_error
-from kclient.config.values import servers
+from kclient.config.values import Rule, servers
 from kclient.errors import ConfigError
 from kclient.spark.ingest import setting_values
 from kclient.spark.ingest.settings import as_typed, flag_of, given_as
@@ -22,7 +22,7 @@ OURS: Final = ("kafka.bootstrap.servers", "kafka.isolation.level", "kafka.group.
 """Keys that the job sets itself, or does not use: it commits nothing."""
 
 
-RULES: Final = {
+RULES: Final[Mapping[str, Rule]] = {
     "bootstrap": lambda raw: ",".join(servers(raw)),
     "out": setting_values.directory,
     "every": setting_values.interval_ms,

@@ -70,7 +70,7 @@ class HistoryStore:
     """The history in a directory. Every method may raise SinkError."""
 
     def __init__(self, directory: str | Path) -> None:
-        self.path = Path(directory)
+        self.path: Final = Path(directory)
 
     def state(self) -> HistoryState | None:
         """Return its state, None for a new history."""

@@ -55,8 +55,8 @@ class ParquetFile:
 
     def __init__(self, path: Path, schema: pa.Schema, codec: str) -> None:
         self.path = path
-        self.rows = 0
-        self.bytes = 0
+        self.rows: int = 0
+        self.bytes: int = 0
         self._schema = schema
         self._temporary = temporary_name(path)
         self._waiting: list[pa.RecordBatch] = []

@@ -163,7 +163,7 @@ def answer_parked(parked: Parked[Response] | None, response: Response | None) ->
 
 KNOWS_NAMES: Final = Release.parse("3.0")
 
-logger = get_logger("kclient.embedded")
+logger: Final = get_logger("kclient.embedded")
 
 
 @attrs.define(eq=False)

@@ -6,7 +6,7 @@ Generated from schemas/ParcelRequest.json by `python -m codegen`; edits here are
 from __future__ import annotations
 
 import struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import Factory, define, field
 
@@ -37,32 +37,32 @@ from kclient.protocol.primitives import (
     written,
 )
 
-pack_bool = struct.Struct(">?").pack
-pack_bool_f8_u2_u4_uuid = struct.Struct(">?dHI16s").pack
-pack_i1 = struct.Struct(">b").pack
-pack_i2 = struct.Struct(">h").pack
-pack_i4 = struct.Struct(">i").pack
-pack_i4_i2x2 = struct.Struct(">ihh").pack
-pack_i4_i2x2_i4 = struct.Struct(">ihhi").pack
-pack_i4x2 = struct.Struct(">ii").pack
-pack_i8 = struct.Struct(">q").pack
-pack_i8_bool_f8_u2 = struct.Struct(">q?dH").pack
-pack_i8_bool_f8_u2_uuid = struct.Struct(">q?dH16s").pack
-pack_uuid = struct.Struct(">16s").pack
-unpack_bool_f8_u2_u4_uuid = struct.Struct(">?dHI16s").unpack_from
-unpack_bool_u1 = struct.Struct(">?B").unpack_from
-unpack_i1 = struct.Struct(">b").unpack_from
-unpack_i1_u1 = struct.Struct(">bB").unpack_from
-unpack_i2 = struct.Struct(">h").unpack_from
-unpack_i4 = struct.Struct(">i").unpack_from
-unpack_i4_i2x2_i4 = struct.Struct(">ihhi").unpack_from
-unpack_i4_i2x2_u1 = struct.Struct(">ihhB").unpack_from
-unpack_i4_u1 = struct.Struct(">iB").unpack_from
-unpack_i4x2 = struct.Struct(">ii").unpack_from
-unpack_i8_bool_f8_u2 = struct.Struct(">q?dH").unpack_from
-unpack_i8_bool_f8_u2_uuid = struct.Struct(">q?dH16s").unpack_from
-unpack_i8_u1 = struct.Struct(">qB").unpack_from
-unpack_uuid = struct.Struct(">16s").unpack_from
+pack_bool: Final = struct.Struct(">?").pack
+pack_bool_f8_u2_u4_uuid: Final = struct.Struct(">?dHI16s").pack
+pack_i1: Final = struct.Struct(">b").pack
+pack_i2: Final = struct.Struct(">h").pack
+pack_i4: Final = struct.Struct(">i").pack
+pack_i4_i2x2: Final = struct.Struct(">ihh").pack
+pack_i4_i2x2_i4: Final = struct.Struct(">ihhi").pack
+pack_i4x2: Final = struct.Struct(">ii").pack
+pack_i8: Final = struct.Struct(">q").pack
+pack_i8_bool_f8_u2: Final = struct.Struct(">q?dH").pack
+pack_i8_bool_f8_u2_uuid: Final = struct.Struct(">q?dH16s").pack
+pack_uuid: Final = struct.Struct(">16s").pack
+unpack_bool_f8_u2_u4_uuid: Final = struct.Struct(">?dHI16s").unpack_from
+unpack_bool_u1: Final = struct.Struct(">?B").unpack_from
+unpack_i1: Final = struct.Struct(">b").unpack_from
+unpack_i1_u1: Final = struct.Struct(">bB").unpack_from
+unpack_i2: Final = struct.Struct(">h").unpack_from
+unpack_i4: Final = struct.Struct(">i").unpack_from
+unpack_i4_i2x2_i4: Final = struct.Struct(">ihhi").unpack_from
+unpack_i4_i2x2_u1: Final = struct.Struct(">ihhB").unpack_from
+unpack_i4_u1: Final = struct.Struct(">iB").unpack_from
+unpack_i4x2: Final = struct.Struct(">ii").unpack_from
+unpack_i8_bool_f8_u2: Final = struct.Struct(">q?dH").unpack_from
+unpack_i8_bool_f8_u2_uuid: Final = struct.Struct(">q?dH16s").unpack_from
+unpack_i8_u1: Final = struct.Struct(">qB").unpack_from
+unpack_uuid: Final = struct.Struct(">16s").unpack_from
 
 
 @define(weakref_slot=False)
