@@ -99,7 +99,8 @@ def modules(tree: Path) -> set[str]:
     package = (path for name in PACKAGES for path in (tree / name).rglob("*") if path.is_file())
     generated = (tree / "kclient" / "generated").glob("*.py")
     pages = (tree / "kclient" / "error_pages").glob("*.md")
-    return {str(path.relative_to(tree)) for path in (*package, *generated, *pages)}
+    found = (path.relative_to(tree) for path in (*package, *generated, *pages))
+    return {str(path) for path in found if "__pycache__" not in path.parts}
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(tree: Path, wheel: Path) -> None:
@@ -162,12 +163,41 @@ def test_the_metadata_names_licence_python_and_extras(wheel: Path) -> None:
     assert not any(line.startswith(("pyarrow", "pyspark", "jinja2")) for line in base)
 
 
+# --- a clone without symbolic links, as git makes it with core.symlinks=false
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone of the tree's package, made by git itself."""
+    source, clone = copy_of((*SHIPPED, "setup.py"), tmp_path / "source"), tmp_path / "clone"
+    names = ["-c", "user.name=kclient", "-c", "user.email=kclient@localhost"]
+    for command in (["init", "--quiet"], ["add", "."], [*names, "commit", "--quiet", "--message", "all"]):
+        subprocess.run(["git", *command], cwd=source, check=True)
+    subprocess.run(["git", "clone", "--quiet", "-c", "core.symlinks=false", source, clone], check=True)
+    assert (clone / "kclient" / "generated").read_text() == "../generated"
+    return clone
+
+
+def test_a_wheel_of_a_clone_without_links_holds_the_codecs(tree: Path, clone: Path, tmp_path: Path) -> None:
+    wheel = build("wheel", clone, tmp_path, KCLIENT_PURE="1")
+    assert files_of(wheel) == modules(tree)
+    assert use(wheel)[1] == f"{wheel}/kclient/generated/__init__.py"
+
+
+@pytest.mark.parametrize("kind", ["editable", "sdist"])
+def test_what_needs_the_link_says_how_to_get_it(kind: str, clone: Path, tmp_path: Path) -> None:
+    call = f"from setuptools import build_meta; build_meta.build_{kind}({str(tmp_path)!r})"
+    run = subprocess.run([sys.executable, "-c", call], cwd=clone, capture_output=True, text=True, check=False)
+    assert run.returncode != 0
+    assert "git config core.symlinks true" in run.stderr
+
+
 # --- the native decoder, which is optional
 
 
 def files_of(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
-        return set(archive.namelist())
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
 @needs_compiler
