@@ -7,17 +7,19 @@
 
 The extension uses the limited API of Python 3.11, so one wheel of a platform serves 3.11 and all later versions.
 
-kclient/generated is a symbolic link to ../generated, and kclient/error_pages to ../docs/errors. Git writes files in their
-place where it may not make links, as on Windows by default (core.symlinks=false). A wheel is built there all the same;
-what needs the links says so.
+kclient/generated is a symbolic link to ../generated, and kclient/error_pages to ../docs/errors. Git writes files in
+their place where it may not make links, as on Windows by default (core.symlinks=false). A wheel is built there all the
+same; what needs the links says so.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -38,7 +40,8 @@ LINKS = {"generated": "generated", "error_pages": "docs/errors"}
 NOT_LINKED = [name for name in LINKS if not Path("kclient", name).is_dir()]
 NO_LINK = """
 kclient/generated and kclient/error_pages must be symbolic links to ../generated and ../docs/errors, and are not: this
-clone was made by a git that may not make links (core.symlinks=false). Allow them (on Windows: developer mode), then type
+clone was made by a git that may not make links (core.symlinks=false). Allow them (on Windows: developer mode), and
+type
 
     git config core.symlinks true
     git checkout kclient/generated kclient/error_pages
@@ -79,7 +82,26 @@ native = Extension(
     optional=os.environ.get("KCLIENT_NATIVE", "0") == "0",
 )
 
+LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#]*)")
+
+
+def long_description() -> str:
+    """Return README.md with absolute links, because an index page has no files beside it."""
+    source = tomllib.loads(Path("pyproject.toml").read_text())["project"]["urls"]["Source"]
+    readme = Path("README.md").read_text(encoding="utf-8")
+    return LINK.sub(lambda link: f"{link[1]}{source}/{kind_of(link[2])}/main/{link[2]}", readme)
+
+
+def kind_of(path: str) -> str:
+    """Return how the address of a path continues: pictures are shown as they are, directories are listed."""
+    if path.endswith((".svg", ".png")):
+        return "raw"
+    return "blob" if "." in path.rsplit("/", 1)[-1] else "tree"
+
+
 setup(
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
     cmdclass={"build_py": BuildPython, "sdist": SourceDistribution},
     ext_modules=[] if is_pure else [native],
     options={} if is_pure else {"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -24,7 +24,7 @@ from kclient.protocol.message import Message
 from kclient.protocol.registry import read_message
 
 SOFTWARE_NAME: Final = "kclient"
-SOFTWARE_VERSION: Final = "0.1.0.dev0"
+SOFTWARE_VERSION: Final = "0.1.0"
 
 Range = tuple[int, int]
 Ask = Callable[[ApiVersionsRequest, int], Awaitable[Message]]

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = [name for name in ("kclient", "pyspark_kclient") if (ROOT / name).is_dir()]
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "generated", "docs/errors", *PACKAGES)
-NATIVE = ("setup.py", "native")
+SHIPPED = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "generated", "docs/errors", *PACKAGES)
+NATIVE = ("native",)
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler: cc")
 
 # Run in a process of its own: where a package came from, and a message through the lazily loaded codecs and back.
@@ -150,10 +152,15 @@ def test_the_editable_install_reaches_the_tree(tree: Path, tmp_path: Path) -> No
     assert json.loads(run.stdout) == [f"{tree}/kclient/__init__.py", f"{tree}/kclient/generated/__init__.py"]
 
 
-def test_the_metadata_names_licence_python_and_extras(wheel: Path) -> None:
+def metadata_of(wheel: Path) -> Message:
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        metadata = message_from_bytes(archive.read(name))
+        return message_from_bytes(archive.read(name))
+
+
+def test_the_metadata_names_licence_python_and_extras(wheel: Path) -> None:
+    metadata = metadata_of(wheel)
+    with zipfile.ZipFile(wheel) as archive:
         assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
     assert metadata["Name"] == "kclient-kafka"
     assert metadata["License-Expression"] == "Apache-2.0"
@@ -163,13 +170,34 @@ def test_the_metadata_names_licence_python_and_extras(wheel: Path) -> None:
     assert not any(line.startswith(("pyarrow", "pyspark", "jinja2")) for line in base)
 
 
+def test_an_index_page_finds_the_project_and_every_page_that_it_links_to(wheel: Path) -> None:
+    metadata = metadata_of(wheel)
+    urls = dict(line.split(", ") for line in metadata.get_all("Project-URL", []))
+    assert {"Source", "Documentation", "Changelog", "Issues"} <= urls.keys()
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    links = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload()))
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    paths = [
+        re.sub(r"^/(blob|tree|raw)/main/", "", link.removeprefix(urls["Source"]).partition("#")[0])
+        for link in links
+        if link.startswith(urls["Source"])
+    ]
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_changelog_begins_with_the_version(wheel: Path) -> None:
+    newest = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert metadata_of(wheel)["Version"] in newest[:2]
+
+
 # --- a clone without symbolic links, as git makes it with core.symlinks=false
 
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A clone of the tree's package, made by git itself."""
-    source, clone = copy_of((*SHIPPED, "setup.py"), tmp_path / "source"), tmp_path / "clone"
+    source, clone = copy_of(SHIPPED, tmp_path / "source"), tmp_path / "clone"
     names = ["-c", "user.name=kclient", "-c", "user.email=kclient@localhost"]
     for command in (["init", "--quiet"], ["add", "."], [*names, "commit", "--quiet", "--message", "all"]):
         subprocess.run(["git", *command], cwd=source, check=True)
