@@ -116,8 +116,9 @@ def default(field: attrs.Attribute[Any]) -> str:
     if isinstance(value, tuple):
         value = ",".join(value)
     written = f"`{value if isinstance(value, str) else json.dumps(value)}`"
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return written + (readable(field.name, value) if is_number else "")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return written + readable(field.name, value)
+    return written
 
 
 def sections() -> dict[str, list[str]]:

@@ -129,7 +129,10 @@ def test_the_package_runs_from_inside_a_zip(wheel: Path) -> None:
 
 
 def test_an_error_is_explained_from_inside_a_zip(wheel: Path) -> None:
-    code = f"import sys; sys.path.insert(0, {str(wheel)!r}); from kclient.cli import error_page as e; print(e.page_of('601'))"
+    code = (
+        f"import sys; sys.path.insert(0, {str(wheel)!r})\n"
+        "from kclient.cli import error_page; print(error_page.page_of('601'))"
+    )
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout.startswith("# KC-601 · ConfigError\n"), run.stderr
 
