@@ -41,9 +41,9 @@ class LagReader:
     """A client that measures the lag of groups until the end of its `async with`."""
 
     def __init__(self, config: Config, runtime: Runtime) -> None:
-        self.config = attrs.evolve(config, allow_auto_create_topics=False)
+        self.config: Config = attrs.evolve(config, allow_auto_create_topics=False)
         self.runtime = runtime
-        self.cluster = Cluster(self.config, runtime)
+        self.cluster: Cluster = Cluster(self.config, runtime)
         self._isolation = config.isolation
         self._started = False
 
