@@ -57,6 +57,33 @@ def test_the_first_command_installs_what_the_commands_of_the_page_need() -> None
     assert {"cli", "arrow"} <= set(extras.split(",")) <= project["optional-dependencies"].keys()
 
 
+def test_the_figures_are_those_of_the_page_on_performance() -> None:
+    measured = (README.parent / "docs" / "performance.md").read_text()
+    readers = (
+        "poll(max_records=10000)",
+        "confluent consume, tuned",
+        "aiokafka getmany",
+        "kafka-python + crc32c",
+    )
+    found = [re.findall(r"[\d.]+ · [\d.]+", line) for line in README.read_text().splitlines()]
+    records, columns = [figures for figures in found if figures][:2]
+    assert records == [" · ".join(cpu_of(measured, name)) for name in readers]
+    assert columns == [
+        " · ".join(cpu_of(measured, name)) for name in ("kclient to_arrow", "confluent → Arrow, tuned")
+    ]
+
+
+def cpu_of(page: str, reader: str) -> list[str]:
+    """The µs of CPU in a row of the page's first table."""
+    (row,) = re.findall(rf"^\| (?:kclient )?{re.escape(reader)} \| ([\d,]+ · .*?) \|$", page, re.MULTILINE)
+    return re.findall(r"· ([\d.]+)", row)
+
+
+def test_the_first_screen_says_what_it_is_before_any_detail() -> None:
+    first, _, _ = README.read_text().partition("\n## ")
+    assert first.count("\n") <= 45
+
+
 def test_the_loop_commits_what_it_was_given_and_the_batch_continues_after_it(
     kafka1: KafkaCluster, fresh_name: str, blocks: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
