@@ -271,3 +271,24 @@ def test_memory_that_is_too_small_is_given_back_before_more_is_allocated() -> No
         assert tracemalloc.get_traced_memory()[0] < 2 * LONG + 2_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_what_is_written_after_the_socket_was_lost_is_dropped() -> None:
+    receiver = Receiver()
+    receiver.wire.aborted = True
+    receiver.protocol.write([b"late"])
+    assert receiver.wire.written == b""
+
+
+def test_a_real_transport_drops_it_in_every_python() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
+        address = server.sockets[0].getsockname()
+        made = FrameProtocol(1000, lambda frame: None, lambda exc: None)
+        transport, protocol = await loop.create_connection(lambda: made, *address[:2])
+        transport.abort()  # connection_lost follows in the loop's next turn
+        protocol.write([b"late", b"too"])
+        server.close()
+
+    asyncio.run(scenario())
