@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, U
 from rich.console import Console
 
 from kclient.cli import SCRIPT, program
+from kclient.cli.cluster_doctor import doctor
 from kclient.cli.consume import consume
 from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
@@ -63,6 +64,7 @@ def build() -> App:
     app.command(topics_app(CLUSTER))
     app.command(groups_app(CLUSTER))
     app.command(lag, group=CLUSTER)
+    app.command(doctor, group=CLUSTER)
     app.command(ingest_app(SPARK))
     app.command(offsets_history, group=SPARK)
     app.command(spark_app(SPARK))

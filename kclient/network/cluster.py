@@ -69,7 +69,7 @@ class Cluster:
         self._request_timeout = config.request_timeout_ms / 1000
         self._authenticator = authenticator_of(config, runtime)
         self._context = ConnectionContext(
-            _settings(config, self._authenticator, self.metadata),
+            connection_settings(config, self._authenticator, self.metadata),
             runtime,
             (config.reconnect_backoff_ms, config.reconnect_backoff_max_ms),
             (config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms),
@@ -386,9 +386,10 @@ class Cluster:
         self._pool.disconnect()
 
 
-def _settings(
+def connection_settings(
     config: Config, authenticator: Authenticator | None, metadata: MetadataCache
 ) -> ConnectionSettings:
+    """Return the settings of every connection of a client. Raise ConfigError for an unusable certificate store."""
     checks = config.metadata_cluster_check_enable and config.metadata_recovery_strategy == "rebootstrap"
     idle_ms = config.connections_max_idle_ms
     return ConnectionSettings(

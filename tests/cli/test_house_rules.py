@@ -30,6 +30,7 @@ COMMANDS = [
     ["offsets-history"],
     ["spark"],
     ["spark", "doctor"],
+    ["doctor"],
     ["explain"],
     ["version"],
     ["completion"],
