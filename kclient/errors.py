@@ -7,6 +7,7 @@
     │   ├── ClosedError · NotAssignedError · UsedAfterForkError · ConcurrentUseError
     ├── WakeupError                     wakeup() ended this call; nothing is lost
     ├── ListenerError                   a rebalance listener raised
+    ├── HandlerError                    a record whose handler failed for good (kclient.handlers)
     ├── ConnectError (OSError)          .stage = dns | tcp | tls | sasl | versions | misrouted | metadata | advertised
     │   ├── NameResolutionError         dns
     │   ├── PortClosedError             tcp: refused, no response, reset
@@ -134,6 +135,16 @@ class ListenerError(KclientError):
     kc_code = "KC-440"
     callback: str = ""
     partitions: tuple[TopicPartition, ...] = ()
+
+
+class HandlerError(KclientError):
+    """A handler failed `attempts` times for one record, which is not committed; its last exception is the cause."""
+
+    kc_code = "KC-441"
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+    attempts: int = 0
 
 
 class ConnectError(KclientError, OSError):

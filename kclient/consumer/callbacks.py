@@ -60,6 +60,18 @@ class RebalanceListener(Protocol):
         return self.on_partitions_revoked(partitions)
 
 
+class RunningHandlers(Protocol):
+    """What explain() reads of the run of `kclient.handlers` that polls this consumer."""
+
+    def pauses(self, tp: TopicPartition) -> bool:
+        """Return whether the run has paused the partition."""
+        ...
+
+    def describe(self, tp: TopicPartition | None = None) -> str:
+        """Return one sentence about the run, or about a partition; "" if nothing of it is in flight."""
+        ...
+
+
 def coroutine_methods(listener: Any) -> list[str]:
     """Return the names of the methods that are coroutine functions."""
     return [name for name in METHODS if inspect.iscoroutinefunction(getattr(listener, name, None))]

@@ -18,7 +18,7 @@ from typing import Final
 from kclient.change_signal import ChangeSignal
 from kclient.config import Config
 from kclient.consumer.assigned import AssignedPartitions
-from kclient.consumer.callbacks import CallbackQueue, CallUser
+from kclient.consumer.callbacks import CallbackQueue, CallUser, RunningHandlers
 from kclient.consumer.commits import CommitManager
 from kclient.consumer.delivered import UndecodedRecords
 from kclient.consumer.group import GroupConsumer, GroupProtocol, Leaving
@@ -64,6 +64,7 @@ class ConsumerCore:
         self.tasks: Final = BackgroundTasks(changed)
         self.rebalance_steps: Final = CallbackQueue(changed)
         self.callbacks: Final = CallbackQueue(changed)
+        self.handlers: RunningHandlers | None = None
         self.subscription: Final = SubscriptionState()
         self.positions: Final = Positions()
         self.buffer: Final = FetchBuffer()

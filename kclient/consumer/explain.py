@@ -53,10 +53,13 @@ async def explain(core: ConsumerCore, *, ask: bool, timeout: float) -> Explanati
     open_transactions = await _find_open_transactions(core, timeout) if ask and core.lifecycle.running else {}
     consumed = core.assigned.consumed()
     sentences = {
-        tp: _not_returned(core, tp, state, consumed.get(tp)) or _sentence(core, tp, state, open_transactions)
+        tp: (
+            _not_returned(core, tp, state, consumed.get(tp)) or _sentence(core, tp, state, open_transactions)
+        )
+        + _in_handlers(core, tp)
         for tp, state in core.positions.items()
     }
-    return Explanation(_describe_consumer(core), sentences)
+    return Explanation(_describe_consumer(core) + _in_handlers(core), sentences)
 
 
 # --- the consumer as a whole -------------------------------------------------------------------------
@@ -103,7 +106,11 @@ def _not_returned(
 ) -> str | None:
     if state.paused:
         waiting = _bytes_of(core, tp)
-        return "paused: resume() lets it go on" + (f"; {waiting} bytes are buffered" if waiting else "")
+        by_handlers = core.handlers is not None and core.handlers.pauses(tp)
+        why = "paused by the handlers, which have enough in flight" if by_handlers else ""
+        return (why or "paused: resume() lets it go on") + (
+            f"; {waiting} bytes are buffered" if waiting else ""
+        )
     if state.is_revoking:
         return "given back: a rebalance takes it away at the next poll()"
     if state.pending_callback:
@@ -111,6 +118,12 @@ def _not_returned(
     if state.position is not None and consumed is not None and consumed.offset < state.position.offset:
         return f"ready: offset {consumed.offset} is next in the loop over this consumer"
     return None
+
+
+def _in_handlers(core: ConsumerCore, tp: TopicPartition | None = None) -> str:
+    """Return what a run of handlers says of the partition, or of itself, as the end of a sentence."""
+    said = "" if core.handlers is None else core.handlers.describe(tp)
+    return f"; handlers: {said}" if said else ""
 
 
 def _pending_error(core: ConsumerCore, tp: TopicPartition) -> str | None:

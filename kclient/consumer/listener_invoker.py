@@ -7,7 +7,7 @@ a call that leaves the group waits for it, unless the listener makes that call i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
 from typing import Final
 
@@ -36,13 +36,17 @@ log: Final = get_logger("kclient.group")
 
 Partitions = tuple[TopicPartition, ...]
 States = dict[TopicPartition, PartitionState | None]
+OnRebalance = Callable[[str, Partitions], Awaitable[None]]
 
 TIMED_AS: Final[Mapping[str, str]] = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
 """Method → name of the metric of its duration."""
 
 
 class RebalanceListenerInvoker:
-    """Calls the listener in the user's calls. `method` is the one that is running, or None."""
+    """Calls the listener in the user's calls. `method` is the one that is running, or None.
+
+    `on_rebalance` is called before the listener, with the same method and partitions: a run of `kclient.handlers`.
+    """
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class RebalanceListenerInvoker:
         self._call_user = call_user
         self._metrics = metrics
         self.method: str | None = None
+        self.on_rebalance: OnRebalance | None = None
         self._partitions: Partitions = ()
         self._returned = ChangeSignal()
 
@@ -142,7 +147,12 @@ class RebalanceListenerInvoker:
         )
         try:
             with inside(self), timer:
-                await invoke_listener(listener, method, partitions, self._call_user)
+                try:
+                    if self.on_rebalance is not None:
+                        await self.on_rebalance(method, partitions)
+                finally:
+                    # Also when the poll is cancelled in there: the partitions are given up in any case.
+                    await invoke_listener(listener, method, partitions, self._call_user)
         finally:
             self.method, self._partitions = before
             self._returned.notify()

@@ -94,6 +94,19 @@ class Poll:
                 timeout, lambda: self._next_records(max_records, one_by_one=one_by_one, ahead=ahead)
             )
 
+    async def poll_until(
+        self, timeout: float, max_records: int, until: Callable[[], bool]
+    ) -> Records[Any, Any]:
+        """Return records, or none after `timeout` seconds or when `until`, asked after each change, returns True."""
+
+        async def next_records() -> Records[Any, Any] | None:
+            records = await self._next_records(max_records, one_by_one=False, ahead=False)
+            return self._collector.no_records() if records is None and until() else records
+
+        with self._inside_poll():
+            self._begin(keeps_ahead=False)
+            return await self._poll(timeout, next_records)
+
     async def gather(self, timeout: float, max_records: int, max_bytes: int) -> Records[Any, Any]:
         """Return records of several polls: `max_records`, or about `max_bytes`, or what is there after `timeout` s."""
         with self._inside_poll():
