@@ -56,6 +56,7 @@ class Scenario:
     commit: str = "auto"  # auto, sync, async, on_revoke
     static: bool = False
     iterates: bool = False  # applications iterate instead of polling; not drawn
+    handles: bool = False  # applications run handlers (kclient.handlers) instead of polling; not drawn
     isolation: str = "read_uncommitted"
     reset: str = "earliest"  # auto_offset_reset
     transactions: bool = False

@@ -20,6 +20,7 @@ from kclient.embedded.releases import Release
 from kclient.group.offsets_topic import offsets_topic_partition
 from kclient.types import TopicPartition
 from tests.simulation.application import TOPIC, Member, rack_of
+from tests.simulation.handling import HandlingMember
 from tests.simulation.hosts import Host
 from tests.simulation.iterating import IteratingMember
 from tests.simulation.ledger import Ledger
@@ -199,8 +200,9 @@ class Stage:
     def start_member(self, name: str, instead: dict[str, Any] | None = None) -> None:
         """Start an application, or start it again after its host died, with what it was configured with before."""
         before = self.members.get(name)
-        iterating = IteratingMember if self.scenario.iterates else Member
-        kind = ManualMember if self.scenario.manual else iterating
+        in_group = IteratingMember if self.scenario.iterates else Member
+        in_group = HandlingMember if self.scenario.handles else in_group
+        kind = ManualMember if self.scenario.manual else in_group
         incarnation = before.incarnation + 1 if before else 1
         member = kind(self, name, incarnation, before.instead if before and instead is None else instead)
         self.members[name] = member

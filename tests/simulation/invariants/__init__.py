@@ -11,6 +11,7 @@ from tests.simulation.invariants import (
     delivery,
     endings,
     gradual,
+    handlers,
     liveness,
     logs,
     membership,
@@ -37,6 +38,7 @@ ALL: list[type[Invariant]] = [
     *resources.ALL,
     *logs.ALL,
     *metrics.ALL,
+    *handlers.ALL,
 ]
 OF_THE_RUN: Final = {"I-25": "runner.py: a run that cannot go on is told as a violation"}
 OWN_TESTS: Final = {

@@ -51,6 +51,10 @@ class Progress(KnowsThePlan):
             if self.stage.now > self.until:
                 self.broken(f"{handed}, the first of it so long after everything had healed")
 
+    def handler_began(self, member: Member, tp: TopicPartition, row: Row) -> None:
+        if self.waiting.pop(tp, None) is not None and self.stage.now > self.until:
+            self.broken(f"{member} handles {tp} for the first time so long after everything had healed")
+
     def finished(self) -> None:
         for tp, row in self.waiting.items():
             if not row.gone and self.stage.now > self.until and not self.is_nobodys(tp):
