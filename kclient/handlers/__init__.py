@@ -18,30 +18,34 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.errors import ArgumentError, UsageError
 from kclient.handlers.in_flight import Ordering
 from kclient.handlers.progress import HandlerProgress, PartitionProgress
-from kclient.handlers.runner import DeadLetters, Handler, HandlerOptions, HandlerRunner, is_coroutine_function
+from kclient.handlers.runner import HandlerOptions, HandlerRunner, is_coroutine_function
+from kclient.records.records import Record
 from kclient.sync import Consumer
 
 __all__ = ["HandlerProgress", "PartitionProgress", "progress", "run", "run_async"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(
-    consumer: Consumer,
-    handler: Handler,
+    consumer: Consumer[K, V],
+    handler: Callable[[Record[K, V]], object],
     *,
     concurrency: int = 16,
     ordered_by: Ordering | None = "key",
     retries: int = 4,
     retry_backoff_ms: int = 200,
     retry_backoff_max_ms: int = 10_000,
-    dead_letter: DeadLetters | None = None,
+    dead_letter: Callable[[Record[K, V], Exception], object] | None = None,
     max_in_flight: int | None = None,
     commit_interval: float = 1.0,
     drain_timeout: float = 20.0,
@@ -93,15 +97,15 @@ def run(
 
 
 async def run_async(
-    consumer: AsyncConsumer,
-    handler: Handler,
+    consumer: AsyncConsumer[K, V],
+    handler: Callable[[Record[K, V]], object],
     *,
     concurrency: int = 16,
     ordered_by: Ordering | None = "key",
     retries: int = 4,
     retry_backoff_ms: int = 200,
     retry_backoff_max_ms: int = 10_000,
-    dead_letter: DeadLetters | None = None,
+    dead_letter: Callable[[Record[K, V], Exception], object] | None = None,
     max_in_flight: int | None = None,
     commit_interval: float = 1.0,
     drain_timeout: float = 20.0,
@@ -129,7 +133,7 @@ async def run_async(
         return await runner.run()
 
 
-def progress(consumer: Consumer | AsyncConsumer) -> HandlerProgress | None:
+def progress(consumer: Consumer[Any, Any] | AsyncConsumer[Any, Any]) -> HandlerProgress | None:
     """Return what the run on this consumer is doing, None if there is none. From any thread for a Consumer."""
     if isinstance(consumer, AsyncConsumer):
         running = consumer._core.handlers

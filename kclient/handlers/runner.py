@@ -92,10 +92,10 @@ class HandlerRunner:
     """One run. `stop` ends it from any thread once `run` has begun; before that too."""
 
     def __init__(
-        self, consumer: AsyncConsumer, handler: Handler, options: HandlerOptions, *, awaits: bool
+        self, consumer: AsyncConsumer[Any, Any], handler: Handler, options: HandlerOptions, *, awaits: bool
     ) -> None:
         self.options = options
-        self._consumer = consumer
+        self._consumer: Final = consumer
         self._core: ConsumerCore = consumer._core
         if self._core.config.enable_auto_commit:
             raise UsageError(

@@ -15,6 +15,7 @@ from kclient import (
     Records,
     TopicPartition,
     Undecoded,
+    handlers,
 )
 
 
@@ -95,3 +96,10 @@ settings: ConsumerSettings = {"group_id": "delays", "on_no_committed_offset": ti
 assert_type(Consumer("flights", value_deserializer=flight, **settings), Consumer[bytes, Flight])
 untyped: dict[str, Any] = {"group_id": "delays"}
 assert_type(Consumer("flights", config=untyped), Consumer[bytes, bytes])
+
+
+def handle(record: Record[bytes, Flight]) -> None:
+    """Handle a record of `delays`."""
+
+
+handlers.run(delays, handle, dead_letter=lambda record, exc: assert_type(record.value, Flight | None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kclient import AsyncConsumer, Consumer, ConsumerSettings
+from kclient import AsyncConsumer, Consumer, ConsumerSettings, Record, handlers
 
 Consumer("flights", auto_offset_rest="earliest")  # wrong: no such key
 AsyncConsumer("flights", auto_offset_rest="earliest")  # wrong: no such key
@@ -22,3 +22,10 @@ for record in Consumer("flights", group_id="delays"):
 for decoded in Consumer("flights", value_deserializer=lambda topic, headers, data: len(data)):
     if decoded.value is not None:
         decoded.value.decode()  # wrong: an int
+
+
+def handle_text(record: Record[bytes, str]) -> None:
+    """Handle a record that has been decoded."""
+
+
+handlers.run(Consumer("flights"), handle_text)  # wrong: its values are bytes
