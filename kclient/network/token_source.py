@@ -7,9 +7,10 @@
     within the backoff      the last error           the kept one                  –
     provider hangs          until the deadline       the kept one after 5 s        –
 
-A token is due at 80 to 85 % of its lifetime, as Kafka's `sasl.login.refresh.*` keys say. Connections ask for it when
-they authenticate, and a broker ends the session of a token with the token (KIP-368), so a renewal comes in time without
-a timer. However many connections ask at the same time, the provider is called once; after a failure, not before
+A token is due at 80 to 85 % of its lifetime, as Kafka's `sasl.login.refresh.*` keys say. A timer requests the new one
+then, and again after each failure while the old one is valid: a broker ends the session of a token with the token
+(KIP-368), and an endpoint that is down at that moment must not matter. Once the token has expired, only connections
+that authenticate ask. However many ask at the same time, the provider is called once; after a failure, not before
 `sasl.login.retry.backoff.ms` have passed, and then twice as long, up to the maximum. Without a valid token, an endpoint
 that is down is asked again with these pauses for as long as the maximum says, as Java does, and each failure is logged.
 
@@ -110,6 +111,7 @@ class TokenSource:
         self._began = 0.0  # of the last request
         self._failure: TokenError | None = None  # of the last request
         self._refreshing: asyncio.Task[OAuthToken] | None = None
+        self._timer: asyncio.TimerHandle | None = None  # of the next request without a connection that asks
         # A plain function that has not returned yet.
         self._thread: asyncio.Task[tuple[Any, BaseException | None]] | None = None
 
@@ -139,6 +141,8 @@ class TokenSource:
 
     async def close(self, timeout: float) -> None:
         """Cancel a request, and wait for its end. A plain function goes on in its thread, and its token is dropped."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._thread is not None:
             self._thread.cancel()
         if self._refreshing is not None:
@@ -158,10 +162,26 @@ class TokenSource:
         if self._refreshing is None:
             if self._failure is not None and self._runtime.now() < self._retry_at:
                 raise copy.copy(self._failure) from self._failure.__cause__
-            self._began = self._runtime.now()
-            self._refreshing = asyncio.create_task(self._refresh(), name="kclient token")
-            self._refreshing.add_done_callback(self._refreshed)
+            self._refreshing = self._begin_request()
         return self._refreshing
+
+    def _begin_request(self) -> asyncio.Task[OAuthToken]:
+        self._began = self._runtime.now()
+        request = asyncio.create_task(self._refresh(), name="kclient token")
+        request.add_done_callback(self._refreshed)
+        return request
+
+    def _renew_at(self, when: float) -> None:
+        """Let the timer request a token at `when`, in the loop's time."""
+        if self._timer is not None:
+            self._timer.cancel()
+        pause = max(0.0, when - self._runtime.now())
+        self._timer = asyncio.get_running_loop().call_later(pause, self._renew)
+
+    def _renew(self) -> None:
+        """Request a token because the kept one is due. Without one, because a broker refused it, connections ask."""
+        if self._refreshing is None and self._token is not None:
+            self._refreshing = self._begin_request()
 
     async def _refresh(self) -> OAuthToken:
         try:
@@ -176,6 +196,7 @@ class TokenSource:
         refresh_at = self._timing.refresh_at(token, now, self._runtime.rng.random())
         self._expires_at = self._runtime.now() + token.expires_at - now
         self._refresh_at = self._runtime.now() + refresh_at - now
+        self._renew_at(self._refresh_at)
         who, scope = token.principal or "?", token.scope or "no scope that it names"
         log.debug("a token of %s for %s is valid for %.0f s", who, scope, token.expires_at - now)
         return token
@@ -198,6 +219,7 @@ class TokenSource:
         self._retry_at = self._runtime.now() + self._backoff.next()
         if (left := self._left()) >= LEAST_SECONDS:
             log.warning("the token cannot be renewed: %s; the old one is valid for %.0f s more", error, left)
+            self._renew_at(self._retry_at)
 
     async def _request(self) -> OAuthToken:
         """Call the provider. Its own errors must not pass for errors of the network."""

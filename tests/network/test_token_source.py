@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -19,6 +20,8 @@ from kclient.network.backoff import Backoff
 from kclient.network.token_source import RefreshTiming, TokenError, TokenProvider, TokenSource
 from kclient.runtime import Runtime
 from kclient.security.oauthbearer import unsecured_token
+from tests.simulation.world import EPOCH, World
+from tests.simulation.world import run as simulate
 
 MINUTE, HOUR = 60.0, 3_600.0
 EIGHT = 8 * HOUR
@@ -204,6 +207,61 @@ def test_after_a_failure_the_provider_rests_twice_as_long_each_time() -> None:
         assert calls == [2, 3, 3, 4, 4, 4, 5, 5]
 
     run(scenario)
+
+
+def test_a_token_is_renewed_when_it_is_due_though_no_connection_asks() -> None:
+    """On a virtual clock: tokens of an hour, and an endpoint that is down when the second one is due."""
+    calls: list[float] = []
+
+    async def main(world: World) -> OAuthToken:
+        async def provider() -> OAuthToken:
+            now = world.loop.time()
+            calls.append(now)
+            if 48 * MINUTE <= now < 52 * MINUTE:
+                raise OSError
+            return token(EPOCH + now, EPOCH + now + HOUR)
+
+        runtime = world.runtime("client")
+        source = TokenSource(
+            provider, RefreshTiming(), Backoff(1_000, 60_000, WithoutJitter()), runtime, 20.0
+        )
+        await source.token()
+        await asyncio.sleep(59 * MINUTE)
+        kept = await source.token()
+        await source.close(1.0)
+        await asyncio.sleep(2 * HOUR)
+        return kept
+
+    kept = simulate(7, main, limit=4 * HOUR).result
+    assert 48 * MINUTE <= calls[1] <= 51 * MINUTE
+    assert [round(after - before) for before, after in pairwise(calls[1:6])] == [1, 2, 4, 8]
+    assert calls[-1] < 54 * MINUTE  # and none after close()
+    assert kept.issued_at == EPOCH + calls[-1]
+
+
+def test_without_a_token_no_request_comes_that_no_connection_asked_for() -> None:
+    calls: list[float] = []
+
+    async def main(world: World) -> None:
+        async def provider() -> OAuthToken:
+            calls.append(world.loop.time())
+            if len(calls) > 1:
+                raise OSError
+            return token(EPOCH, EPOCH + HOUR)
+
+        runtime = world.runtime("client")
+        source = TokenSource(
+            provider, RefreshTiming(), Backoff(1_000, 60_000, WithoutJitter()), runtime, 20.0
+        )
+        source.discard(await source.token())
+        await asyncio.sleep(HOUR)
+        assert len(calls) == 1
+        with pytest.raises(TokenError):
+            await source.token()
+        await asyncio.sleep(HOUR)
+
+    simulate(7, main, limit=4 * HOUR)
+    assert len(calls) == 2
 
 
 def test_without_a_token_the_last_error_stands_until_the_backoff_is_over() -> None:
