@@ -171,8 +171,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     def write(self, parts: Iterable[Bytes]) -> None:
         """Send the parts in their order. Check `writable` first: otherwise a slow peer fills the memory."""
-        # A transport that has lost its socket calls connection_lost later. Until then it drops what is written in Python
-        # 3.11, and raises a TypeError in 3.12 and newer.
+        # A transport that has lost its socket calls connection_lost later. Until then it drops what is written in
+        # Python 3.11, and raises a TypeError in 3.12 and newer.
         if self._transport is not None and not self._transport.is_closing():
             self._transport.writelines(parts)
 
