@@ -38,6 +38,7 @@ from tests.simulation.grouping import (
 )
 from tests.simulation.holding import Holding
 from tests.simulation.hosts import State
+from tests.simulation.issuer import BEARER, TOKEN_BACKOFF_MAX_MS
 from tests.simulation.manners import commit_first, pause_after, shrugs
 from tests.simulation.probes import watched_runtime
 from tests.simulation.watch import Handed
@@ -161,13 +162,18 @@ class Member:
         }
 
     def _credentials(self) -> dict[str, Any]:
-        return {
+        mechanism = self.stage.scenario.sasl
+        common = {
             "security_protocol": "SASL_PLAINTEXT",
-            "sasl_mechanism": self.stage.scenario.sasl,
-            "sasl_username": "reader",
-            "sasl_password": self.stage.secret,
-            "allow_plaintext_credentials": True if self.stage.scenario.sasl == "PLAIN" else None,
+            "sasl_mechanism": mechanism,
+            "allow_plaintext_credentials": True if mechanism in ("PLAIN", BEARER) else None,
         }
+        if mechanism == BEARER:
+            return common | {
+                "sasl_oauth_token_provider": self.stage.issuer.function_of(self),
+                "sasl_login_retry_backoff_max_ms": TOKEN_BACKOFF_MAX_MS,
+            }
+        return common | {"sasl_username": "reader", "sasl_password": self.stage.secret}
 
     async def live(self) -> None:
         """The whole life of the process; a host that is killed ends it without a word."""

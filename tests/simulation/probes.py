@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -15,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kclient.network.connection import Connection
+from kclient.network.token_source import TokenSource
 from kclient.positions.lookup_context import TRUNCATED, OffsetReset
 from kclient.protocol.message import Message
 from kclient.runtime import Address, Runtime
+from kclient.security.oauthbearer import OAuthToken, TokenError
 from tests.simulation.hosts import current_name
 
 if TYPE_CHECKING:
-    import asyncio
-
     from tests.simulation.application import Member
     from tests.simulation.stage import Stage
 
@@ -68,11 +70,14 @@ class LogProbe(logging.Handler):
         member = self._stage.members.get(current_name())
         if member is None:
             return
-        if record.levelno < logging.WARNING and self._stage.secret not in record.getMessage():
+        if record.levelno < logging.WARNING and not self._has_secret(record.getMessage()):
             return  # read for what must not be in it, no more
         self._stage.watch.logged(member, record)
         for jump in getattr(record, "offset_resets", ()):
             self._tell(member, jump)
+
+    def _has_secret(self, text: str) -> bool:
+        return any(secret in text for secret in self._stage.secrets)
 
     def _tell(self, member: Member, jump: OffsetReset) -> None:
         """A position was lost: the policy chose another one, or the log of the new leader did."""
@@ -90,7 +95,7 @@ class LogProbe(logging.Handler):
 @contextmanager
 def probing(stage: Stage, level: int = logging.WARNING) -> Iterator[None]:
     """Report to `stage.watch` what happens inside of consumers, while the block lasts."""
-    logger, plain = logging.getLogger("kclient"), Connection._send
+    logger, plain, plain_token = logging.getLogger("kclient"), Connection._send, TokenSource.token
     before = logger.level, logger.propagate, list(logger.handlers)
     asking, exchanged = stage.watch.asking, stage.watch.exchanged
 
@@ -100,13 +105,26 @@ def probing(stage: Stage, level: int = logging.WARNING) -> Iterator[None]:
         exchanged(message, response)
         return response
 
+    async def token(self: TokenSource, deadline: float = math.inf) -> OAuthToken:
+        member, began, error = stage.members[current_name()], stage.now, None
+        try:
+            return await plain_token(self, deadline)
+        except (TokenError, asyncio.CancelledError) as exc:
+            error = exc
+            raise
+        finally:
+            if not stage.world.loop.ended:
+                stage.watch.token_awaited(member, began, error)
+
     logger.handlers[:] = [LogProbe(stage, level)]
     logger.setLevel(level)
     logger.propagate = False
     Connection._send = send  # type: ignore[method-assign]
+    TokenSource.token = token  # type: ignore[method-assign]
     try:
         yield
     finally:
         Connection._send = plain  # type: ignore[method-assign]
+        TokenSource.token = plain_token  # type: ignore[method-assign]
         logger.level, logger.propagate, logger.handlers[:] = before
         logger.setLevel(before[0])

@@ -39,6 +39,7 @@ PROTOCOLS: Final = (
 PROTOCOLS_SHARE: Final = 0.4  # of the releases that know more than one
 LISTS_SHARE: Final = 0.45
 MANNERS_SHARE: Final = 0.06
+TOKENS_SHARE: Final = 0.1  # of the releases that renew sessions
 ENDINGS_SHARE: Final = 0.15
 NEWEST_SHARE: Final = 0.3  # of the seeds whose release is 4.3: they get 4.4
 
@@ -61,6 +62,7 @@ class Scenario:
     reset: str = "earliest"  # auto_offset_reset
     transactions: bool = False
     sasl: str = ""  # the mechanism, if clients authenticate
+    token_seconds: float = 20.0  # for OAUTHBEARER
     verbose: bool = False  # clients log at DEBUG
     log_append_time: bool = False  # brokers set the time of records
     compression: int = 0
@@ -115,6 +117,7 @@ def draw(rng: Random) -> Scenario:
     rare = attrs.evolve(plain, **_draw_rare(Random(str(plain)), plain))
     rare = attrs.evolve(rare, endings=Random(f"{plain} ways out").random() < ENDINGS_SHARE)
     rare = attrs.evolve(rare, **_draw_manners(Random(f"{plain} manners")))
+    rare = attrs.evolve(rare, **_draw_login(Random(f"{plain} short identity"), rare))
     drawn = rare if rare.manual else attrs.evolve(rare, **_draw_group(Random(f"{plain} group"), rare))
     newest = drawn.release == "4.3" and Random(f"{plain} 4.4").random() < NEWEST_SHARE
     return attrs.evolve(drawn, release="4.4") if newest else drawn
@@ -124,6 +127,13 @@ def _draw_manners(rng: Random) -> dict[str, Any]:
     """What applications do about errors and first positions. From a generator of its own, as the rare things."""
     pause = rng.choice((1.0, 3.0)) if rng.random() < MANNERS_SHARE else 0.0
     return {"error_pause": pause, "commits_first": rng.random() < MANNERS_SHARE}
+
+
+def _draw_login(rng: Random, rare: Scenario) -> dict[str, Any]:
+    """Tokens instead of passwords, or of nothing. From a generator of its own, as the rare things."""
+    if rare.release == "1.1" or rng.random() >= TOKENS_SHARE:
+        return {}
+    return {"sasl": "OAUTHBEARER", "token_seconds": rng.choice((10.0, 20.0, 30.0))}
 
 
 def _draw_group(rng: Random, rare: Scenario) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from kclient.types import TopicPartition
 from tests.simulation.application import TOPIC, Member, rack_of
 from tests.simulation.handling import HandlingMember
 from tests.simulation.hosts import Host
+from tests.simulation.issuer import Issuer
 from tests.simulation.iterating import IteratingMember
 from tests.simulation.ledger import Ledger
 from tests.simulation.manual import ManualMember, owner_of
@@ -51,6 +52,8 @@ class Stage:
         self.quiet = False
         self.published = 0
         self.secret = f"canary-{Random(f'{world.seed}:secret').randbytes(9).hex()}"
+        self.secrets = [self.secret]  # what must not be shown: the password, and tokens as they are issued
+        self.issuer = Issuer(self)
         self.publisher_rng = Random(f"{world.seed}:publisher")
         self.violations: list[Violation] = []
         self.members: dict[str, Member] = {}  # the latest incarnation of each
@@ -82,6 +85,7 @@ class Stage:
             serve=self._serve,
             listeners=[Listener("SASL_PLAINTEXT", mechanisms=MECHANISMS)] if self.scenario.sasl else (),
             users={USER: self.secret} if self.scenario.sasl else None,
+            oauth=self.issuer.validator,
         )
         if self.scenario.sasl:
             self._name_the_other_doors()
@@ -120,6 +124,7 @@ class Stage:
             name = broker.listeners[0].host
             network.names[name] = list(network.by_name[name].addresses)  # it may have moved for good
         state.release = Release.parse(scenario.release)
+        self.issuer.recover()
         self.make_topic()
         state.settings.group_max_size = state.settings.group_consumer_max_size = self.group_max_size
 

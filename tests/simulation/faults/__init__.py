@@ -21,6 +21,7 @@ from tests.simulation.faults import (
     logs,
     sessions,
     shapes,
+    tokens,
     wire,
 )
 from tests.simulation.faults.gentle import draw_gently, is_gentle
@@ -44,6 +45,7 @@ __all__ = [
     "play",
     "sessions",
     "shapes",
+    "tokens",
     "wire",
 ]
 
@@ -66,6 +68,8 @@ RARE_SHARE: Final = 0.4
 # And these later still.
 OF_GROUPS: Final = ("double", "heartbeat_error", "lose_heartbeat", "odd_one", "roll_members")
 GROUPS_SHARE: Final = 0.2
+OF_TOKENS: Final = ("fail_tokens", "hang_tokens", "revoke_tokens", "slow_tokens")
+TOKENS_SHARE: Final = 0.8
 
 
 def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
@@ -73,7 +77,7 @@ def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
     if is_gentle(scenario):
         return draw_gently(rng, scenario)
     fitting = [kind for kind in KINDS.values() if kind.fits(scenario)]
-    possible = [kind for kind in fitting if kind.name not in (*RARE, *OF_GROUPS)]
+    possible = [kind for kind in fitting if kind.name not in (*RARE, *OF_GROUPS, *OF_TOKENS)]
     active = rng.sample(possible, k=min(len(possible), rng.choice((1, 2, 3, 5, 8))))
     count = rng.choice((2, 4, 8, 16, 30))
     drawn = [_draw_one(rng, scenario, rng.choice(active)) for _ in range(count)]
@@ -85,15 +89,18 @@ def draw(rng: Random, scenario: Scenario) -> tuple[Fault, ...]:
     if own.random() < RARE_SHARE:
         active = own.sample([kind for kind in fitting if kind.name in RARE], k=own.choice((1, 1, 2)))
         drawn += [_draw_one(own, scenario, own.choice(active)) for _ in range(own.choice((1, 3, 8)))]
-    drawn += _draw_of_groups(Random(f"{scenario} {count} groups"), scenario)
+    drawn += _draw_of(OF_GROUPS, GROUPS_SHARE, (1, 2, 4), Random(f"{scenario} {count} groups"), scenario)
+    drawn += _draw_of(OF_TOKENS, TOKENS_SHARE, (2, 4, 8), Random(f"{scenario} {count} tokens"), scenario)
     return tuple(sorted(drawn, key=lambda fault: fault.start))
 
 
-def _draw_of_groups(rng: Random, scenario: Scenario) -> list[Fault]:
-    kinds = [kind for name in OF_GROUPS if (kind := KINDS[name]).fits(scenario)]
-    if not kinds or rng.random() >= GROUPS_SHARE:
+def _draw_of(
+    names: tuple[str, ...], share: float, counts: tuple[int, ...], rng: Random, scenario: Scenario
+) -> list[Fault]:
+    kinds = [kind for name in names if (kind := KINDS[name]).fits(scenario)]
+    if not kinds or rng.random() >= share:
         return []
-    return [_draw_one(rng, scenario, rng.choice(kinds)) for _ in range(rng.choice((1, 2, 4)))]
+    return [_draw_one(rng, scenario, rng.choice(kinds)) for _ in range(rng.choice(counts))]
 
 
 def _draw_one(rng: Random, scenario: Scenario, kind: Kind) -> Fault:

@@ -19,6 +19,7 @@ from tests.simulation.invariants import (
     ownership,
     resources,
     sessions,
+    tokens,
     truncation,
 )
 from tests.simulation.watch import Invariant
@@ -31,6 +32,7 @@ ALL: list[type[Invariant]] = [
     *truncation.ALL,
     *connections.ALL,
     *sessions.ALL,
+    *tokens.ALL,
     *conduct.ALL,
     *liveness.ALL,
     *endings.ALL,

@@ -64,7 +64,7 @@ class NothingUnhandled(Invariant):
 
 
 class Canary(Invariant):
-    """The password of this run is nowhere in what is logged, raised, counted or shown."""
+    """The password and the tokens of this run are nowhere in what is logged, raised, counted or shown."""
 
     id = "I-39"
 
@@ -82,8 +82,9 @@ class Canary(Invariant):
             self._look(member, "shows it", shown)
 
     def _look(self, member: Member, where: str, text: str) -> None:
-        if self.stage.secret in text:
-            self.broken(f"{member} {where}: {text.replace(self.stage.secret, '(the secret)')[:200]}")
+        for secret in self.stage.secrets:
+            if secret in text:
+                self.broken(f"{member} {where}: {text.replace(secret, '(the secret)')[:200]}")
 
 
 ALL = [FewWarnings, NothingUnhandled, Canary]

@@ -28,6 +28,7 @@ from tests.simulation.mutants import (
     sockets,
     spark,
     surroundings,
+    tokens,
     truncation,
 )
 from tests.simulation.mutants.table import MUTANTS, Mutant, planted
@@ -56,5 +57,6 @@ __all__ = [
     "sockets",
     "spark",
     "surroundings",
+    "tokens",
     "truncation",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from tests.simulation.mutants.table import Look, Symptoms
 from tests.simulation.plan import Fault, Plan
 from tests.simulation.runner import run_plan
@@ -133,5 +135,39 @@ MOVED_MEANWHILE: Final = Plan(
 NO_BROKERS: Final = Plan(
     Scenario(members=2), (Fault("all_down", "", 20.0, 40.0), Fault("close", "member-1", 25.0, 5.0))
 )
+# An endpoint that is out of order while the renewal is due, and connections that are made again meanwhile.
+LONG_TOKENS: Final = Scenario(
+    sasl="OAUTHBEARER",
+    token_seconds=40.0,
+    members=2,
+    partitions=3,
+    records_per_second=5.0,
+    request_timeout_ms=3_000,
+)
+
+
+def reconnecting(start: float) -> tuple[Fault, ...]:
+    """Both members must make all their connections again."""
+    links = (f"member-{member} broker-{broker}" for member in (1, 2) for broker in (1, 2, 3))
+    return tuple(Fault("reset", link, start, 0.0) for link in links)
+
+
+FAILING_TOKENS: Final = Plan(LONG_TOKENS, (Fault("fail_tokens", "", 31.0, 4.0, 1), *reconnecting(34.2)))
+HANGING_TOKENS: Final = Plan(LONG_TOKENS, (Fault("hang_tokens", "", 31.0, 3.4), *reconnecting(34.2)))
+# The same until the token has expired; in the second one, connections come back after that.
+NO_TOKENS: Final = Plan(
+    attrs.evolve(LONG_TOKENS, token_seconds=16.0),
+    (Fault("hang_tokens", "", 12.0, 16.0), Fault("fail_tokens", "", 42.0, 16.0, 0)),
+)
+EXPIRED_TOKENS: Final = Plan(
+    LONG_TOKENS,
+    (
+        Fault("fail_tokens", "", 31.0, 14.0, 0),
+        *(Fault("refuse", str(broker), 37.5, 4.0) for broker in (1, 2, 3)),
+        *reconnecting(37.6),
+    ),
+)
+REFUSED_TOKENS: Final = Plan(LONG_TOKENS, (Fault("revoke_tokens", "", 10.0, 0.0), *reconnecting(12.0)))
 BY_PATTERN: Final = Plan(Scenario(protocol="consumer", pattern=True, members=2))
 CALM: Final = Plan(Scenario(protocol="consumer", members=2))
+CALM_TOKENS: Final = Plan(Scenario(sasl="OAUTHBEARER", token_seconds=60.0, members=2))
