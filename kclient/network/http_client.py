@@ -17,10 +17,12 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from threading import Lock, Timer  # noqa: TID251 (and it blocks, so another thread must)
 from types import TracebackType
 from typing import Any, Final, NamedTuple
+
+from kclient.security.secret import HiddenBytes
 
 
 class HttpDeadline:
@@ -131,7 +133,7 @@ class HttpAnswer(NamedTuple):
     """Status and body, cut at `most` bytes and one."""
 
     status: int
-    body: bytes
+    body: HiddenBytes
 
 
 class HttpError(OSError):
@@ -152,13 +154,16 @@ def post(
     connect_seconds: float,
     context: ssl.SSLContext | None = None,
 ) -> HttpAnswer:
-    """Send a POST and return the answer, whatever its status. Raise HttpError without one."""
+    """Send a POST and return the answer, whatever its status. Raise HttpError without one.
+
+    Everything that was sent may be secret, and no local variable shows it.
+    """
     with HttpDeadline(seconds, connect_seconds) as deadline:
         request = BoundedRequest(url, data=body, headers=dict(headers), method="POST")
         request.deadline = deadline
         try:
             answer = _answer_of(bounded_opener(context), request, seconds, most)
-        except (OSError, HTTPException) as exc:
+        except (OSError, HTTPException, UnicodeError) as exc:  # UnicodeError: a name that cannot be looked up
             kind = (
                 HttpCertificateError if isinstance(_cause(exc), ssl.SSLCertVerificationError) else HttpError
             )
@@ -173,10 +178,21 @@ def _answer_of(
 ) -> HttpAnswer:
     try:
         with opener.open(request, timeout=seconds) as response:
-            return HttpAnswer(response.status, response.read(most + 1))
+            return HttpAnswer(response.status, _body_of(response, most))
     except urllib.error.HTTPError as exc:
         with exc:
-            return HttpAnswer(exc.code, exc.read(most + 1))
+            return HttpAnswer(exc.code, HiddenBytes(exc.read(most + 1)))
+
+
+ENDED: Final = "the connection ended in the middle of the answer"
+
+
+def _body_of(response: HTTPResponse, most: int) -> HiddenBytes:
+    """Return the body. Raise OSError if the connection ended in the middle of it: `read` with a size does not."""
+    body = HiddenBytes(response.read(most + 1))
+    if response.length and len(body) <= most:
+        raise OSError(ENDED)
+    return body
 
 
 def _cause(problem: Exception) -> object:
@@ -189,6 +205,10 @@ def _why(problem: Exception, deadline: HttpDeadline) -> str:
     reason = _cause(problem)
     if isinstance(reason, ssl.SSLCertVerificationError):
         return reason.verify_message
+    if isinstance(reason, IncompleteRead):
+        return ENDED
+    if isinstance(reason, UnicodeError):
+        return "its name is none that DNS can have"
     if isinstance(reason, TimeoutError):
         return f"it cannot be connected to within {deadline.connect_seconds:g} s"
     if isinstance(reason, OSError):

@@ -187,7 +187,9 @@ class _SaslExchange:
                 # Before the last step, in whose time another connection may send the token, or this one may end.
                 tokens.discard(token)
                 await self._token(SEPARATOR)  # RFC 7628, 3.2.3: the broker refuses only after this
-                raise self._error(BEARER_REFUSED, code=describe_refusal(challenge), advice=tokens.advice)
+                raise self._error(
+                    BEARER_REFUSED, code=describe_refusal(challenge, token.value), advice=tokens.advice
+                )
         except AuthenticationError:
             tokens.discard(token)
             raise

@@ -26,7 +26,7 @@ import attrs
 from kclient.network.http_client import HttpAnswer, HttpCertificateError, HttpError, post
 from kclient.security.assertion import read_text
 from kclient.security.oauthbearer import OAuthToken, TokenError, TokenUnavailableError
-from kclient.security.secret import HiddenText, Secret, without_secret
+from kclient.security.secret import HiddenBytes, HiddenText, Secret, without_secret
 from kclient.security.tls import Tls
 from kclient.text import printable
 
@@ -50,6 +50,8 @@ ADVICE: Final = {
     405: "Look at sasl_oauthbearer_token_endpoint_url: it is not a token endpoint",
     407: "The proxy of the environment wants a login",
 }
+
+ANOTHER_PAGE: Final = "Look at sasl_oauthbearer_token_endpoint_url: it may be another page of the server"
 
 Assertion = Callable[[], HiddenText]
 
@@ -83,8 +85,8 @@ class ClientSecret:
             pair = HiddenText(f"{quote_plus(user)}:{quote_plus(secret)}")
         else:
             pair = HiddenText(f"{user}:{secret}")
-        basic = base64.b64encode(pair.encode()).decode()
-        headers = {"Authorization": f"Basic {basic}"}
+        basic = HiddenText(base64.b64encode(pair.encode()).decode())
+        headers: dict[str, str] = {"Authorization": HiddenText(f"Basic {basic}")}
         return GrantRequest({"grant_type": "client_credentials"}, secret, headers)
 
 
@@ -154,7 +156,7 @@ class TokenEndpoint:
         return self._token_in(answer, began)
 
     def _send(self, request: GrantRequest) -> HttpAnswer:
-        body = urlencode(request.form | dict(self.parameters)).encode()
+        body = HiddenBytes(urlencode(request.form | dict(self.parameters)).encode())
         try:
             return post(
                 self.url,
@@ -182,6 +184,8 @@ class TokenEndpoint:
         what = f"the token endpoint {self.url} answered HTTP {status}{f' ({shown})' if shown else ''}"
         if status in BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return TokenUnavailableError(f"{what}. It is busy or out of order")
+        if status < HTTPStatus.MULTIPLE_CHOICES:
+            return TokenError(f"{what} without an access_token. {ANOTHER_PAGE}")
         if status < HTTPStatus.BAD_REQUEST:
             return TokenError(
                 f"{what}, which sends elsewhere. That is not followed, as the credentials would go along. Give the "
@@ -192,17 +196,13 @@ class TokenEndpoint:
     def _token_in(self, answer: HttpAnswer, began: float) -> OAuthToken:
         if len(answer.body) > MOST_BYTES:
             raise TokenError(f"the token endpoint {self.url} answered more than {MOST_BYTES >> 20} MiB")
-        found = _json_object(answer.body)
-        token = next(
-            (found[name] for name in ("access_token", "id_token") if _is_filled(found.get(name))), ""
-        )
+        token, expires_in = _token_of(answer.body)
         if not token:
             raise TokenError(
-                f"the token endpoint {self.url} answered HTTP {answer.status} without an access_token. "
-                "Look at sasl_oauthbearer_token_endpoint_url: it may be another page of the server"
+                f"the token endpoint {self.url} answered HTTP {answer.status} without an access_token. {ANOTHER_PAGE}"
             )
         try:
-            return self._made(HiddenText(token.strip()), found.get("expires_in"), began)
+            return self._made(token, expires_in, began)
         except ValueError as exc:
             raise TokenError(
                 f"the token endpoint {self.url} returned a token that cannot be used: {exc}"
@@ -220,11 +220,18 @@ class TokenEndpoint:
             )
 
 
+def _token_of(body: bytes) -> tuple[HiddenText, object]:
+    """Return the token of an answer, empty without one, and what it says of its lifetime."""
+    found = _json_object(body)
+    tokens = (found[name] for name in ("access_token", "id_token") if _is_filled(found.get(name)))
+    return HiddenText(next(tokens, "").strip()), found.get("expires_in")
+
+
 def seconds_in(expires_in: object) -> float | None:
     """Return `expires_in` of an answer, which some servers write as text. None for anything else."""
     try:
         seconds = float(expires_in)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # a number of 400 digits
         return None
     return seconds if 0 < seconds <= LONGEST_SECONDS else None
 

@@ -189,8 +189,7 @@ class TokenSource:
         except TokenError as exc:
             self._note_failure(exc)
             raise
-        wall = self._runtime.wall_clock()
-        now = wall if token.issued_at is None else max(wall, token.issued_at)
+        now = self._received_at(token)
         self._token, self._failure = token, None
         self._backoff.reset()
         refresh_at = self._timing.refresh_at(token, now, self._runtime.rng.random())
@@ -200,6 +199,11 @@ class TokenSource:
         who, scope = token.principal or "?", token.scope or "no scope that it names"
         log.debug("a token of %s for %s is valid for %.0f s", who, scope, token.expires_at - now)
         return token
+
+    def _received_at(self, token: OAuthToken) -> float:
+        """Return the time now, in seconds since 1970: not before a token that has come was issued."""
+        wall = self._runtime.wall_clock()
+        return wall if token.issued_at is None else max(wall, token.issued_at)
 
     async def _request_patiently(self) -> OAuthToken:
         """Request a token. Without a valid one, ask an endpoint that is down again for as long as the backoff may."""
@@ -241,7 +245,7 @@ class TokenSource:
             raise TokenError(
                 f"{self.name} must return an OAuthToken or the text of a JSON Web Token, not {type(token).__name__}"
             )
-        left = token.expires_at - self._runtime.wall_clock()
+        left = token.expires_at - self._received_at(token)
         if left < LEAST_SECONDS:
             raise TokenError(
                 f"{self.name} returned a token that has expired, or the clock of this machine is wrong: it ended "

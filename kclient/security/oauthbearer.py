@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import attrs
 
-from kclient.security.secret import HiddenBytes, HiddenText
+from kclient.security.secret import HiddenBytes, HiddenText, without_secret
 from kclient.text import printable
 
 SEPARATOR: Final = b"\x01"
@@ -84,8 +84,11 @@ def read_bearer_message(message: bytes) -> BearerMessage:
     return BearerMessage(token, pairs)
 
 
-def describe_refusal(challenge: bytes) -> str:
-    """Return what a broker says about a refused token: its status, and the scope that it wants."""
+def describe_refusal(challenge: bytes, secret: str = "") -> str:
+    """Return what a broker says about a refused token: its status, and the scope that it wants.
+
+    Without `secret`, the token, which it may have repeated.
+    """
     try:
         found = json.loads(challenge[:MOST_SHOWN])
     except (ValueError, RecursionError):
@@ -93,8 +96,12 @@ def describe_refusal(challenge: bytes) -> str:
     if not isinstance(found, dict) or not isinstance(found.get("status"), str):
         return "without a reason that can be read"
     scope = found.get("scope")
-    wanted = f", scope {printable(scope)}" if isinstance(scope, str) and scope else ""
-    return f"status {printable(found['status'])}{wanted}"
+    wanted = f", scope {_shown(scope, secret)}" if isinstance(scope, str) and scope else ""
+    return f"status {_shown(found['status'], secret)}{wanted}"
+
+
+def _shown(text: str, secret: str) -> str:
+    return printable(without_secret(text, secret))
 
 
 # --- tokens
@@ -129,6 +136,8 @@ class OAuthToken:
         check_extensions(self.extensions)
         if not math.isfinite(self.expires_at):
             raise ValueError("expires_at must be a number of seconds since 1970")
+        if self.issued_at is not None and not math.isfinite(self.issued_at):
+            raise ValueError("issued_at must be a number of seconds since 1970, or None")
 
     @classmethod
     def from_jwt(
@@ -156,7 +165,13 @@ class OAuthToken:
 
 
 def _seconds(claim: object) -> float | None:
-    return float(claim) if isinstance(claim, int | float) and not isinstance(claim, bool) else None
+    """Return a time of a claim. Raise ValueError for one that no clock reaches: JSON has numbers of any size."""
+    if isinstance(claim, bool) or not isinstance(claim, int | float):
+        return None
+    try:
+        return float(claim)
+    except OverflowError:
+        raise ValueError("has a time that no clock reaches") from None
 
 
 def _text(claim: object) -> str:
