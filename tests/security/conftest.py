@@ -12,9 +12,12 @@ import pytest
 
 from localkafka import KafkaCluster, unavailable
 from tests.kafka.other_clients import produce_numbers
+from tests.security.canary import canary
 from tests.security.certificates import Authority
 from tests.security.oauth_kafka import OAuthKafka
 from tests.security.oauth_kafka import running as oauth_kafka_running
+
+__all__ = ["canary"]
 
 VERSION = "4.3.1"
 TOPIC = "numbers"

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import logging
 import pickle
-import secrets
-import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kclient import AsyncConsumer, Config, KclientError, load
+from kclient import Config, load
 from kclient.config.model import SECRET_KEYS
 from kclient.errors import ConfigError
 from kclient.generated.sasl_authenticate_request import SaslAuthenticateRequest
@@ -23,48 +18,10 @@ from kclient.protocol import encode
 from kclient.protocol.errors import SASL_AUTHENTICATION_FAILED
 from kclient.security import env, file, plain_token
 from tests.scripted_broker import On, ScriptedBroker
+from tests.security.canary import Canary, use
 from tests.security.test_sasl import ALL, AUTHENTICATE, handshake, scram_steps
 
-QUESTIONS = 20
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-
-class Canary:
-    """A password, and everything that was seen while it was used."""
-
-    def __init__(self) -> None:
-        self.password = f"canary{secrets.token_hex(8)}"
-        self.seen: list[str] = []
-
-    def see(self, *things: object) -> None:
-        for thing in things:
-            if isinstance(thing, BaseException):
-                self.seen += [str(thing), "".join(traceback.format_exception(thing)), repr(vars(thing))]
-                self.seen.append(pickle.dumps(thing).decode("latin-1"))
-            self.seen.append(repr(thing))
-
-    def check(self) -> None:
-        token = plain_token("alice", self.password)
-        forms = [
-            self.password,
-            base64.b64encode(token).decode(),
-            base64.b64encode(self.password.encode()).decode(),
-        ]
-        everything = "\n".join(self.seen)
-        assert [form for form in forms if form in everything] == []
-        assert len(everything) > 500  # it was looked for in something
-
-
-@pytest.fixture
-def canary(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Iterator[Canary]:
-    bird = Canary()
-    with caplog.at_level(logging.DEBUG):
-        yield bird
-    written = capfd.readouterr()
-    bird.seen += [written.out, written.err]
-    for record in caplog.records:
-        bird.seen += [record.getMessage(), repr(vars(record))]
-    bird.check()
 
 
 def keys(mechanism: str, password: Any) -> dict[str, Any]:
@@ -75,30 +32,6 @@ def keys(mechanism: str, password: Any) -> dict[str, Any]:
         "sasl_password": password,
         "allow_plaintext_credentials": True,
     }
-
-
-async def use(canary: Canary, peer: ScriptedBroker, **given: Any) -> KclientError | None:
-    """Ask; show what users and their tools see: the error, reprs, metrics, the insides of the objects.
-
-    On a busy machine a password that a thread reads may come later than one question lasts: then we ask again.
-    """
-    error: KclientError | None = None
-    consumer = AsyncConsumer(bootstrap_servers=peer.address, **given)
-    for _ in range(QUESTIONS):
-        try:
-            await consumer.partitions_for("orders", timeout=0.5)
-            error = None
-        except KclientError as exc:
-            canary.see(exc)
-            error = exc
-        if not peer.script:
-            break
-    session = consumer._core
-    for thing in (consumer, session, session.config, session.cluster, session.cluster._context):
-        canary.see(thing, {name: getattr(thing, name, None) for name in getattr(thing, "__dict__", {})})
-    canary.see(consumer.metrics())
-    await consumer.close(1.0)
-    return error
 
 
 @pytest.mark.spec("I-39")
