@@ -8,6 +8,12 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The first test of a process that draws a text waits while Hypothesis reads the constants of all modules here: for
+# seconds on a busy machine or after a change. That says nothing of the test, and neither does the time of an example.
+settings.register_profile("kclient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kclient")
 
 pytest_plugins = ["tests.parallel", "tests.spec_plugin", "tests.kafka.fixtures", "pytester"]
 
