@@ -156,6 +156,7 @@ class AuthorizationServer:
         self.claims: dict[str, Any] = {}  # replace those of the tokens; None removes one
         self.delay = 0.0  # seconds before each answer of the token endpoint
         self.requests: list[HttpRequest] = []
+        self.signed: list[str] = []  # every token that it made
         self.stopped = threading.Event()
         self._answers: list[tuple[Answer, int | None]] = []
         self._lock = threading.Lock()
@@ -212,7 +213,8 @@ class AuthorizationServer:
             for name, value in found.items()
             if value is not None
         }
-        return (key or self.keys[0]).sign(whole)
+        self.signed.append((key or self.keys[0]).sign(whole))
+        return self.signed[-1]
 
     def jwks(self) -> dict[str, Any]:
         """The public keys, as GET /jwks sends them."""

@@ -31,17 +31,11 @@ SOURCES = ["text", "env", "file", "a function", "jaas", "key", "assertion", "tok
 
 @pytest.fixture
 def server(canary: Canary) -> Iterator[AuthorizationServer]:
-    """It notes each token that it signs as a secret: the claims and the signature."""
+    """Each token that it signs is a secret: the claims and the signature."""
     with AuthorizationServer(clients={"reader": canary.password}, assertion_keys=[rsa_key()]) as running:
-        plain = running.sign
-
-        def sign(*arguments: Any, **options: Any) -> str:
-            token = plain(*arguments, **options)
-            canary.more += token.split(".")[1:]
-            return token
-
-        running.sign = sign  # type: ignore[method-assign]
         yield running
+        for token in running.signed:
+            canary.more += token.split(".")[1:]
 
 
 def keys(
@@ -152,7 +146,7 @@ def test_what_a_client_logs_in_with_is_nowhere_to_be_seen(
             assert "HTTP 401" in str(await use(canary, peer, **given))
 
     asyncio.run(main(), debug=True)
-    assert source == "a function" or canary.more
+    assert server.signed
 
 
 @pytest.mark.spec("I-39")

@@ -1,6 +1,7 @@
 """A job with a secret in its options that does everything which might show it, in a session of its own.
 
-Its standard input is JSON: the options of the source, the same with a refused password, and a directory. It prints
+Its standard input is JSON: the options of the source, the same with a refused password, those of a client with a
+secret of a token endpoint, and a directory. It prints
 what it saw as JSON, one text for each step; what Spark writes is in the directory and in the standard error.
 """
 
@@ -17,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from localspark import JAVA_OPTIONS
 
 SECONDS = 120
+CLIENT_SECRET = "kafka.sasl.oauthbearer.client.credentials.client.secret"
 
 
 def session(where: str) -> SparkSession:
@@ -65,7 +67,8 @@ def run(spark: SparkSession, given: dict[str, Any]) -> dict[str, str]:
         query.awaitTermination(SECONDS)
         return query
 
-    options, refused = given["options"], given["refused"]
+    options, refused, client = given["options"], given["refused"], given["client"]
+    wrong = {**client, CLIENT_SECRET: f"{client[CLIENT_SECRET]}-wrong"}
     frame = batch(options)
     spark.read.format("kclient").options(**options).load().createOrReplaceTempView("records")
     query = stream("good", {**options, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "4"})
@@ -85,6 +88,11 @@ def run(spark: SparkSession, given: dict[str, Any]) -> dict[str, str]:
         "a bad option": failing(lambda: batch(options, minPartitions="0")),
         "a misspelt secret": failing(lambda: batch(options, **{"kafka.sasl.jaas.confg": given["secret"]})),
         "a bad option in a stream": failing(lambda: stream("bad", options, minPartitions="0")),
+        "tokens": str(batch(client).count()),
+        "tokens in a stream": "\n".join(one.json for one in stream("tokens", client).recentProgress),
+        "explain with tokens": batch(client)._jdf.queryExecution().toString(),
+        "a refused client": failing(lambda: batch(wrong).count()),
+        "a refused client in a stream": failing(lambda: stream("wrong", wrong)),
         "a lost offset": failing(lambda: batch(options, startingOffsets='{"orders":{"0":77,"1":0}}').count()),
     }
 

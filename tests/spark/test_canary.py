@@ -1,6 +1,7 @@
 """A secret in the options is shown nowhere: not by plans, errors, logs, progress, checkpoints or events.
 
-The embedded cluster wants a password, and `canary_job.py` reads from it in a Spark session of its own.
+The embedded cluster wants a password, or a token that a client gets for its secret, and `canary_job.py` reads from it
+in a Spark session of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import NamedTuple
 
 import pytest
 
-from kclient.embedded import EmbeddedCluster, Listener
+from kclient.embedded import EmbeddedCluster, Listener, OAuthValidator
+from tests.security.authorization_server import AuthorizationServer
 from tests.security.certificates import Authority
+from tests.spark.canary_job import CLIENT_SECRET
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 
@@ -32,6 +35,7 @@ class Seen(NamedTuple):
     output: dict[str, str]
     log: str
     files: dict[str, bytes]
+    secrets: tuple[str, ...] = ()  # the password and the client's secret, and the signature of each token
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +46,16 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     where = tmp_path_factory.mktemp("canary")
     authority = Authority()
     tls = authority.issue("127.0.0.1").server_context(where)
-    listener = Listener("SASL_SSL", ssl=tls, mechanisms=("SCRAM-SHA-512",))
-    with EmbeddedCluster(topics={"orders": 2}, listeners=[listener], users={"alice": CANARY}) as cluster:
+    listener = Listener("SASL_SSL", ssl=tls, mechanisms=("SCRAM-SHA-512", "OAUTHBEARER"))
+    with (
+        AuthorizationServer(clients={"reader": CANARY}) as server,
+        EmbeddedCluster(
+            topics={"orders": 2},
+            listeners=[listener],
+            users={"alice": CANARY},
+            oauth=OAuthValidator(jwks=server.jwks(), expected_audience="kafka"),
+        ) as cluster,
+    ):
         cluster.produce("orders", [b"%d" % number for number in range(10)])
         entry = f'{SCRAM} required username="alice" password="{CANARY}";'
         options = {
@@ -55,8 +67,17 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             "kafka.ssl.truststore.certificates": authority.pem,
         }
         refused = {**options, "kafka.sasl.jaas.config": entry.replace(CANARY, f"{CANARY}-wrong")}
-        given = {"where": str(where), "options": options, "refused": refused, "secret": CANARY}
-        yield run(given, where)
+        client = {name: text for name, text in options.items() if name != "kafka.sasl.jaas.config"} | {
+            "kafka.sasl.mechanism": "OAUTHBEARER",
+            "kafka.sasl.login.retry.backoff.max.ms": "100",
+            "kafka.sasl.oauthbearer.token.endpoint.url": server.token_url,
+            "kafka.sasl.oauthbearer.client.credentials.client.id": "reader",
+            CLIENT_SECRET: CANARY,
+        }
+        given = {"where": str(where), "options": options, "refused": refused, "client": client}
+        found = run({**given, "secret": CANARY}, where)
+        assert len(server.signed) > 2
+        yield found._replace(secrets=(CANARY, *(token.split(".")[2] for token in server.signed)))
 
 
 def run(given: dict[str, object], where: Path) -> Seen:
@@ -88,16 +109,21 @@ def test_nothing_that_a_user_sees_holds_the_secret(seen: Seen) -> None:
     assert "77" in seen.output["a lost offset"]
     assert "kclient" in seen.output["explain"]
     assert "endOffset" in seen.output["progress"]
-    assert [what for what, text in seen.output.items() if CANARY in text] == []
+    assert seen.output["tokens"] == "10"
+    assert "HTTP 401 (invalid_client" in seen.output["a refused client"]
+    assert "HTTP 401 (invalid_client" in seen.output["a refused client in a stream"]
+    for secret in seen.secrets:
+        assert [what for what, text in seen.output.items() if secret in text] == []
 
 
 @pytest.mark.spec("SP-45", "ST-17", "I-39")
 def test_nothing_that_spark_writes_holds_the_secret(seen: Seen) -> None:
     assert any("/offsets/" in name for name in seen.files)
     assert any(b"SparkListenerSQLExecutionStart" in content for content in seen.files.values())
-    assert [name for name, content in seen.files.items() if CANARY.encode() in content] == []
     assert "terminated with error" in seen.log
-    assert CANARY not in seen.log
+    for secret in seen.secrets:
+        assert [name for name, content in seen.files.items() if secret.encode() in content] == []
+        assert secret not in seen.log
 
 
 @pytest.mark.spec("SP-45")
