@@ -429,9 +429,10 @@ class HandlerRunner:
         self._consumer.commit_async(offsets, callback=self._committed)
 
     def _committed(self, offsets: Any, error: KclientError | None) -> None:
-        self._commit_in_flight = False
+        # On the user's thread for a Consumer, so the loop's time is not to be had here; `kclient.commit` has logged it.
         if error is not None:
-            self._note_failed(error)
+            self._forget_sent()
+        self._commit_in_flight = False
 
     async def _commit(self, partitions: Iterable[TopicPartition], timeout: float) -> None:
         """Commit what is committable of these. An error is logged: the records are delivered again."""
@@ -444,7 +445,8 @@ class HandlerRunner:
             with self._core.timeouts.undisturbed():
                 await self._consumer.commit(offsets, timeout)
         except KclientError as exc:
-            self._note_failed(exc)
+            self._forget_sent()
+            log.warning("the commit of handled records failed; they may come again: %s", exc)
 
     def _committable_or_sent(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return what is committable; with what an asynchronous commit has sent that is in flight, and may fail."""
@@ -459,15 +461,10 @@ class HandlerRunner:
         for tp, offset in offsets.items():
             self._in_flight.partitions[tp].sent = offset
 
-    def _note_failed(self, error: KclientError) -> None:
-        for partition in self._in_flight.partitions.values():
+    def _forget_sent(self) -> None:
+        """Send everything that is committable again with the next commit."""
+        for partition in tuple(self._in_flight.partitions.values()):
             partition.sent = None
-        self._throttled.warning(
-            "commit",
-            self._core.runtime.now(),
-            "a commit of handled records failed; they may come again: %s",
-            error,
-        )
 
     # --- rebalances, and the end
 

@@ -102,6 +102,24 @@ def test_sigterm_lets_running_handlers_finish_and_leaves_the_rest(cluster: Embed
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_an_interrupt_commits_what_has_finished_and_the_next_poll_returns_the_rest(
+    cluster: EmbeddedCluster,
+) -> None:
+    released = threading.Event()
+
+    def handle(record: Record[Any, Any]) -> None:
+        if record.offset == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            released.wait(10.0)  # a thread cannot be interrupted
+
+    with consumer_of(cluster) as consumer:
+        with pytest.raises(KeyboardInterrupt):
+            handlers.run(consumer, handle, ordered_by="partition", commit_interval=60.0, signals=())
+        released.set()
+        assert committed(cluster) == 3
+        assert next(iter(consumer.poll(10.0))).offset == 3
+
+
 def test_a_handler_that_fails_for_good_ends_the_run_and_the_next_one_begins_with_its_record(
     cluster: EmbeddedCluster,
 ) -> None:
