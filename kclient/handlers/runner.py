@@ -89,7 +89,7 @@ class HandlerOptions:
 
 
 class HandlerRunner:
-    """One run. `stop` ends it from any thread once `run` has begun; before that too."""
+    """One run, on the loop of its consumer."""
 
     def __init__(
         self, consumer: AsyncConsumer[Any, Any], handler: Handler, options: HandlerOptions, *, awaits: bool
@@ -362,6 +362,10 @@ class HandlerRunner:
             if task is not None and task.cancelling() > cancels:
                 raise
             return RuntimeError("the handler was cancelled by its own code")
+        except (SystemExit, KeyboardInterrupt) as exc:
+            # Out of a task it would end the loop, which may be that of other consumers: run() raises it instead.
+            self._fail(exc)
+            return RuntimeError("the handler exits")
         except Exception as exc:  # noqa: BLE001 – whatever a handler raises
             return exc
         return None

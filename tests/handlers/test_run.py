@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -176,6 +177,19 @@ def test_other_keys_go_on_while_a_record_is_tried_again_and_nothing_after_it_is_
     assert (oldest.oldest, oldest.attempts, oldest.failure) == (0, 1, "OSError")
     assert "oldest offset 0" in str(progress)
     assert handlers.progress(consumer) is None
+
+
+def test_sys_exit_in_a_handler_ends_the_run_and_leaves_its_record(cluster: EmbeddedCluster) -> None:
+    def handle(record: Record[Any, Any]) -> None:
+        if record.offset == 5:
+            sys.exit(3)
+
+    with consumer_of(cluster) as consumer:
+        with pytest.raises(SystemExit) as caught:
+            handlers.run(consumer, handle, ordered_by="partition")
+        assert caught.value.code == 3
+        assert committed(cluster) == 5
+        assert next(iter(consumer.poll(10.0))).offset == 5
 
 
 def test_a_dead_letter_has_finished(cluster: EmbeddedCluster) -> None:
