@@ -32,7 +32,8 @@ DeserializerFunction: TypeAlias = Callable[[str, Headers, bytes], T]
 class Deserializer(Protocol[T_co]):
     """An object that makes keys or values of bytes, as Java's interface of this name.
 
-    `configure(settings, is_key)` and `close()` are called if it has them.
+    `configure(settings, is_key)` and `close()` are called if it has them. With a true attribute `may_block` it may
+    wait, for a registry perhaps: an AsyncConsumer calls it in a thread, and its event loop goes on.
     """
 
     def deserialize(self, topic: str, headers: Headers, data: bytes, /) -> T_co:

@@ -34,7 +34,7 @@ from kclient.consumer.arguments import (
 )
 from kclient.consumer.callbacks import RebalanceListener, inside, is_inside
 from kclient.consumer.processing import TaskProcessing, calling_task
-from kclient.consumer.tasks import closed_error
+from kclient.consumer.tasks import closed_error, outlast
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
 from kclient.runtime import Runtime, running_loop
 from kclient.timeouts import checked_timeout
@@ -582,7 +582,10 @@ class AsyncConsumer(Generic[K_co, V_co]):
 
     @staticmethod
     async def _decode(task: DecodeTask) -> None:
-        """Decode in this task, and let other tasks run every few milliseconds."""
+        """Decode in this task, and let other tasks run every few milliseconds. What may wait runs in a thread."""
+        if task.may_block:
+            await outlast(asyncio.get_running_loop().run_in_executor(None, task.decode))
+            return
         done = False
         while not done:
             await asyncio.sleep(0)  # before each slice, so that polls which never wait let others run too

@@ -298,3 +298,16 @@ def closed_error() -> ClosedError:
     return ClosedError(
         "This consumer is closed. close() was called, or its with-block was left. Make a new consumer."
     )
+
+
+async def outlast(work: asyncio.Future[Any]) -> None:
+    """Await work of a thread, and be cancelled only when it has ended: it goes on in any case, and changes its task."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is not None:
+        raise cancelled
+    work.result()

@@ -45,7 +45,7 @@ from kclient.protocol.errors import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE, TOPIC_
 from kclient.records.decoder import is_native
 from kclient.records.reader import Chunk
 from kclient.records.records import Records
-from kclient.types import TopicPartition
+from kclient.types import DeserializerFunction, TopicPartition
 
 if TYPE_CHECKING:
     from kclient.positions.state import PartitionState
@@ -74,7 +74,7 @@ class DecodeTask:
 
     `picked`: the entries of the buffer to decode. `ahead`: the poll has records already, a later one meets the error.
     After `decode`, `decoded` contains the records in order, `decode_error` the error that ended the decoding early and
-    `error_entry` its entry. `runs_user_code`: there is a deserializer to call.
+    `error_entry` its entry. `runs_user_code`: there is a deserializer to call; `may_block`: and it may wait.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class DecodeTask:
         self.runs_user_code: Final = (
             config.key_deserializer is not None or config.value_deserializer is not None
         )
+        self.may_block: Final = any(map(_may_block, (config.key_deserializer, config.value_deserializer)))
         self._unpacked_bytes_left = max_unpacked_bytes
         self._piece = 1 if self.runs_user_code else NATIVE_PIECE if is_native() else FIRST_PIECE
 
@@ -150,6 +151,10 @@ class DecodeTask:
             self._to_do.popleft()
         elif not taken and self._unpacked_bytes_left <= 0:
             self._to_do.clear()
+
+
+def _may_block(deserializer: DeserializerFunction[Any] | None) -> bool:
+    return bool(getattr(getattr(deserializer, "__self__", None), "may_block", False))
 
 
 class RecordDelivery:

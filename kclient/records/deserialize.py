@@ -6,14 +6,18 @@ A deserializer is any callable `(topic, headers, data) -> T`. Null is never give
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
-from kclient.errors import DecodeError
+from kclient.errors import ConfigError, ConnectError, DecodeError
 from kclient.records.columns import Columns
 from kclient.records.undecodable import DeadLetterSink, Undecodable, Undecoded, dead_letter
 from kclient.types import DeserializerFunction, Headers, TopicPartition
+
+SURROUNDINGS: Final = (ConnectError, ConfigError)
+"""What a deserializer raises if its surroundings fail, a schema registry or a setting: the record is not at fault, and
+is neither skipped nor kept nor a dead letter."""
 
 
 @attrs.frozen
@@ -53,7 +57,8 @@ class Deserializers:
         while (failure := self._run(records, columns, keys, values)) is not None:
             index = len(values)
             failure.raw_key, failure.raw_value = raw_keys[index], raw_values[index]
-            if self.undecodable is None or not self._deal_with(failure, columns, keys, values):
+            innocent = isinstance(failure.__cause__, SURROUNDINGS)
+            if innocent or self.undecodable is None or not self._deal_with(failure, columns, keys, values):
                 del keys[index:]
                 break
             failed += 1
@@ -148,10 +153,7 @@ def _failure(
 ) -> DecodeError:
     offset = columns.offsets[index]
     failure = DecodeError(
-        f"The {part} deserializer failed on the record at offset {offset} of {partition}: "
-        f"{type(error).__name__}. "
-        f"The record is not what the deserializer expects; its bytes are attributes of this error. "
-        f"Mend the deserializer and poll again, or seek to offset {offset + 1} to go past the record.",
+        _explained(error, part, f"at offset {offset} of {partition}", offset),
         topic=partition.topic,
         partition=partition.partition,
         offset=offset,
@@ -161,3 +163,16 @@ def _failure(
     )
     failure.__cause__ = error
     return failure
+
+
+def _explained(error: Exception, part: str, where: str, offset: int) -> str:
+    if isinstance(error, SURROUNDINGS):
+        return (
+            f"The {part} deserializer could not work on the record {where}: {error} "
+            "Nothing is wrong with the record, and it is not skipped. Poll again when this is mended."
+        )
+    return (
+        f"The {part} deserializer failed on the record {where}: {type(error).__name__}. "
+        f"The record is not what the deserializer expects; its bytes are attributes of this error. "
+        f"Mend the deserializer and poll again, or seek to offset {offset + 1} to go past the record."
+    )

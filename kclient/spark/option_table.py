@@ -231,9 +231,6 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 BAD_RECORDS: Final[tuple[BadRecords, ...]] = get_args(BadRecords)
 
 
-MAX_ELEMENTS: Final = 1_000_000
-
-
 class Option(NamedTuple):
     """A rule, the field of SourceOptions that the value fills (None: several options share one), and the modes."""
 

@@ -16,6 +16,7 @@ import attrs
 
 from kclient.config import Config
 from kclient.config.errors import config_error
+from kclient.deserializers.elements import MAX_ELEMENTS
 from kclient.errors import ConfigError
 from kclient.log import get_logger
 from kclient.security.secret import HiddenText
@@ -25,7 +26,6 @@ from kclient.spark.offsets import EARLIEST, LATEST
 from kclient.spark.option_table import (
     CANONICAL,
     ENDS,
-    MAX_ELEMENTS,
     OPTIONS,
     SELECTIONS,
     STARTS,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2
 
 from kclient.errors import ConfigError
-from kclient.spark.decoding import registry as registry_module
+from kclient.network import schema_registry as registry_module
 from tests.spark.decoder_support import decoder, raw
 from tests.spark.registry import RegistryServer, registry_server
 

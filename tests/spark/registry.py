@@ -15,6 +15,7 @@ class RegistryServer:
 
     def __init__(self) -> None:
         self.schemas: dict[int, str] = {}
+        self.kinds: dict[int, str] = {}
         self.subjects: dict[str, list[int]] = {}
         self.asked: list[tuple[str, str | None]] = []
         self.answers: dict[str, tuple[int, bytes]] = {}
@@ -24,11 +25,12 @@ class RegistryServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def add(self, subject: str, schema: Any) -> int:
+    def add(self, subject: str, schema: Any, kind: str = "AVRO") -> int:
         text = schema if isinstance(schema, str) else json.dumps(schema)
         known = [number for number, other in self.schemas.items() if other == text]
         number = known[0] if known else len(self.schemas) + 1
         self.schemas[number] = text
+        self.kinds[number] = kind
         self.subjects.setdefault(subject, []).append(number)
         return number
 
@@ -38,16 +40,16 @@ class RegistryServer:
             return self.answers[path]
         match path.strip("/").split("/"):
             case ["schemas", "ids", number] if int(number) in self.schemas:
-                return 200, json.dumps({"schema": self.schemas[int(number)]}).encode()
-            case ["subjects", subject] if body:  # which version of it is this schema?
-                known = {
-                    "subject": subject,
-                    "id": self.add(subject, json.loads(body)["schema"]),
-                    "version": 1,
+                found = {
+                    "schema": self.schemas[int(number)],
+                    "schemaType": self.kinds.get(int(number), "AVRO"),
                 }
+                return 200, json.dumps(found).encode()
+            case ["subjects", subject] if body:  # which version of it is this schema?
+                known = {"subject": subject, "id": self._add(subject, body), "version": 1}
                 return 200, json.dumps(known | {"schema": json.loads(body)["schema"]}).encode()
             case ["subjects", subject, "versions"] if body:
-                return 200, json.dumps({"id": self.add(subject, json.loads(body)["schema"])}).encode()
+                return 200, json.dumps({"id": self._add(subject, body)}).encode()
             case ["subjects", subject, "versions", version] if subject in self.subjects:
                 ids = self.subjects[subject]
                 number = ids[-1] if version == "latest" else ids[int(version) - 1]
@@ -55,6 +57,10 @@ class RegistryServer:
                     {"subject": subject, "id": number, "schema": self.schemas[number]}
                 ).encode()
         return 404, b'{"error_code": 40403, "message": "not found"}'
+
+    def _add(self, subject: str, body: bytes) -> int:
+        wanted = json.loads(body)
+        return self.add(subject, wanted["schema"], wanted.get("schemaType", "AVRO"))
 
 
 @contextmanager

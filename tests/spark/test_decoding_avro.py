@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.errors import ConfigError, ConnectError, DecodeError
-from kclient.spark.decoding import registry as registry_module
+from kclient.network import schema_registry as registry_module
 from tests.spark.decoder_support import decoder, raw, values_of
 from tests.spark.registry import RegistryServer, registry_server
 

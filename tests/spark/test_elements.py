@@ -11,9 +11,9 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.spark.decoding import registry as registry_module
-from kclient.spark.decoding.avro_format import elements_of
-from kclient.spark.decoding.formats import ElementBudget
+from kclient.deserializers.avro import elements_of
+from kclient.deserializers.elements import ElementBudget
+from kclient.network import schema_registry as registry_module
 from tests.spark.decoder_support import decoder, raw
 from tests.spark.registry import registry_server
 from tests.spark.test_decoding_avro import FLIGHT, FLOWN, SMALL, by_fastavro

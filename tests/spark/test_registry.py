@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kclient.errors import ConfigError, ConnectError
-from kclient.spark.decoding import registry as registry_module
+from kclient.network import schema_registry as registry_module
 from tests.realtime import within
 from tests.spark.decoder_support import decoder, raw
 from tests.spark.registry import registry_server
@@ -133,7 +133,7 @@ def test_schemas_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         registry = registry_module.SchemaRegistry(server.url)
         for number in range(20):
             server.schemas[number] = json.dumps({**SMALL, "doc": str(number)})
-            assert registry.schema(number) == server.schemas[number]
+            assert registry.schema(number).text == server.schemas[number]
         kept = len(registry_module._schemas)
-        assert registry.schema(19) == server.schemas[19]
+        assert registry.schema(19).text == server.schemas[19]
     assert 1 <= kept < 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, assert_type
+from typing import Any, ClassVar, assert_type
 
 from kclient import (
     AsyncConsumer,
@@ -17,6 +17,7 @@ from kclient import (
     Undecoded,
     handlers,
 )
+from kclient.deserializers import json_value, registry, text
 
 
 class Flight:
@@ -77,6 +78,26 @@ async def asynchronously() -> None:
         assert_type(await consumer.poll(), Records[bytes, Flight])
         for record in await consumer.poll():
             assert_type(record.value, Flight | None)
+
+
+# Those of kclient.deserializers.
+
+
+class Message:
+    """What protoc makes, as far as it matters here."""
+
+    DESCRIPTOR: ClassVar[Any] = None
+
+    @classmethod
+    def FromString(cls, data: bytes, /) -> Message:
+        """Parse a message."""
+        return cls()
+
+
+servers = "http://localhost:8081"
+assert_type(Consumer(key_deserializer=text, value_deserializer=registry(servers)), Consumer[str, Any])
+assert_type(Consumer(value_deserializer=registry(servers, message=Message)), Consumer[bytes, Message])
+assert_type(Consumer(value_deserializer=json_value), Consumer[bytes, Any])
 
 
 class Audit(ConsumerInterceptor):

@@ -10,51 +10,28 @@ enum.
 
 from __future__ import annotations
 
-import functools
-import io
-import json
-import struct
-from collections.abc import Callable, Iterator
-from decimal import DecimalException
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
 
+from kclient.deserializers.avro import AvroReader
+from kclient.deserializers.elements import MAX_ELEMENTS, BadValueError
+from kclient.deserializers.frame import FRAME_SIZE, NO_FRAME, schema_id_of
+from kclient.network.schema_registry import SchemaRegistry, UnknownSchemaError, avro_text, runtime
 from kclient.spark.decoding import formats
-from kclient.spark.decoding.avro_schema import (
-    VALUE,
-    AvroReaderSchema,
-    arrow_type,
-    avro_library,
-    checked,
-    expanded,
-    micros,
-    parts_of,
-    readable,
-    schema_errors,
-    strict,
-)
+from kclient.spark.decoding.avro_schema import AvroReaderSchema, arrow_type, checked, micros
 from kclient.spark.decoding.formats import (
+    ELEMENTS_OPTION,
     MAX_OBJECTS,
     BadValue,
     ConversionError,
     Decoded,
-    ElementBudget,
-    TooManyElements,
     decode_apart,
     joined,
-    reason_of,
-    too_many,
 )
-from kclient.spark.decoding.registry import SchemaRegistry, UnknownSchemaError, runtime
-from kclient.spark.option_table import MAX_ELEMENTS
 
-DAMAGE: Final = (
-    EOFError, IndexError, KeyError, ValueError, TypeError, OverflowError, struct.error, MemoryError,
-    RecursionError, DecimalException,
-)  # fmt: skip
-"""What reading foreign bytes raises."""
 MAX_WAIT_MS: Final = 30_000
 """How long one batch looks up unknown ids. A retry within a minute does not ask for them again."""
 
@@ -102,14 +79,6 @@ class AvroFormat:
             raise ConversionError("a value in it does not fit the types of the reader schema") from None
 
 
-@attrs.frozen
-class _Written:
-    """The reader for values of one writer schema, and how many elements such a value may hold."""
-
-    read: Callable[[io.BytesIO], Any]
-    elements: AvroElements
-
-
 class _Reading:
     """Decodes one batch: resolves the schema ids in it, and collects its bad values."""
 
@@ -120,7 +89,7 @@ class _Reading:
         self._first_unknown: int | None = None
         self._waited_ms = 0
         self._objects = 0.0
-        self._readers: dict[int | None, _Written | str] = {}
+        self._readers: dict[int | None, AvroReader | str] = {}
         if not self._framed:
             self._readers[None] = self._reader(avro.schema)
 
@@ -138,33 +107,27 @@ class _Reading:
         """Return the value; None and an entry in `bad` if it cannot be decoded."""
         schema_id, start = None, 0
         if self._framed:
-            schema_id, start = formats.schema_id_of(data), formats.FRAME_SIZE
+            schema_id, start = schema_id_of(data), FRAME_SIZE
             if schema_id is None:
-                return self._refuse(row, formats.NO_FRAME, None)
+                return self._refuse(row, NO_FRAME, None)
         written = self._readers.get(schema_id) or self._find(schema_id)
         if isinstance(written, str):
             return self._refuse(row, written, schema_id)
-        stream = io.BytesIO(data)
-        stream.seek(start)
         try:
-            written.elements.check(data, start, self._avro.max_elements)
-            made = written.read(stream)
-        except TooManyElements:
-            return self._refuse(row, too_many(self._avro.max_elements), schema_id)
-        except DAMAGE as exc:
-            return self._refuse(row, f"it does not follow its schema ({type(exc).__name__})", schema_id)
+            made = written.value(data, start, self._avro.max_elements, ELEMENTS_OPTION)
+        except BadValueError as exc:
+            return self._refuse(row, str(exc), schema_id)
         self._objects += len(data) * written.elements.per_byte
-        left = len(data) - stream.tell()
-        return made if not left else self._refuse(row, f"{left} bytes are left after it", schema_id)
+        return made
 
     def _refuse(self, row: int, reason: str, schema_id: int | None) -> None:
         self.bad[row] = BadValue(reason, schema_id)
 
-    def _find(self, schema_id: int | None) -> _Written | str:
+    def _find(self, schema_id: int | None) -> AvroReader | str:
         found = self._readers[schema_id] = self._writer(schema_id)
         return found
 
-    def _writer(self, schema_id: int | None) -> _Written | str:
+    def _writer(self, schema_id: int | None) -> AvroReader | str:
         avro = self._avro
         if avro.registry is None or schema_id is None:
             if schema_id is None or not avro.ids or schema_id in avro.ids:
@@ -172,7 +135,8 @@ class _Reading:
             return formats.unexpected_id(schema_id)
         began_ms = runtime.wall_ms()
         try:
-            return self._reader(avro.registry.schema(schema_id))
+            found = avro.registry.schema(schema_id)
+            return self._reader(avro_text(found, f"schema id {schema_id}"))
         except UnknownSchemaError as exc:
             self._first_unknown = schema_id if self._first_unknown is None else self._first_unknown
             self._waited_ms += runtime.wall_ms() - began_ms
@@ -180,254 +144,9 @@ class _Reading:
                 raise avro.registry.slow(self._first_unknown) from None
             return str(exc)
 
-    def _reader(self, written: str) -> _Written | str:
+    def _reader(self, written: str) -> AvroReader | str:
         """Return the reader for values of this writer schema, or the reason for which there is none."""
-        library = avro_library()
-        read, unresolved = library.schemaless_reader, library.read.SchemaResolutionError
         try:
-            writer = strict(written)
-        except schema_errors() as exc:
-            return f"the schema of its writer cannot be used: {reason_of(exc)}"
-        same = written == self._avro.schema
-        reader = None if same else readable(self._avro.schema)
-
-        def reading(stream: io.BytesIO) -> Any:
-            try:
-                return read(stream, writer, reader)[VALUE]
-            except unresolved as exc:
-                raise ValueError("writer and reader do not agree") from exc
-
-        return _Written(reading, elements_of(written, None if same else self._avro.schema))
-
-
-# --- counting elements -----------------------------------------------------------------------------------------------
-
-
-FIXED: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-Walk: TypeAlias = Callable[[bytes, int, ElementBudget], int]
-"""From where a value begins to where it ends. Raises TooManyElements, and IndexError or ValueError for damage."""
-
-
-@attrs.frozen
-class AvroElements:
-    """Counts the elements of values of one writer schema, as one reader schema resolves them.
-
-    `per_byte` is how many elements a byte may make, 0 where there are no arrays and maps. `walk` skips a value.
-    """
-
-    per_byte: float
-    leaves_out_enum: bool
-    walk: Walk
-
-    @classmethod
-    def of(cls, writer: Any, reader: Any | None) -> AvroElements:
-        """Expand both schemas; without a reader it is the writer's."""
-        added = 0 if reader is None else _added(reader)
-        leaves_out = reader is not None and _leaves_out_enum(writer, reader)
-        return cls(_per_byte(writer, added), leaves_out, _walk_of(writer, added))
-
-    def check(self, data: bytes, start: int, limit: int) -> None:
-        """Raise TooManyElements for a value above `limit`, IndexError or ValueError if it is damaged.
-
-        A value too short to exceed the limit is not walked.
-        """
-        if self.leaves_out_enum or (len(data) - start) * self.per_byte > limit:
-            self.walk(data, start, ElementBudget(limit))
-
-
-def _size(schema: Any) -> int:
-    """Return how many elements one value has, without the items of arrays and maps."""
-    kind = _kind(schema)
-    if kind == "union":
-        return max(map(_size, schema), default=1)
-    if kind == "record":
-        return 1 + sum(_size(field["type"]) for field in schema["fields"])
-    return 1
-
-
-def _kind(schema: Any) -> str:
-    if isinstance(schema, list):
-        return "union"
-    kind = str(schema if isinstance(schema, str) else schema["type"])
-    return "record" if kind == "error" else kind
-
-
-def _least_bytes(schema: Any) -> int:
-    kind = _kind(schema)
-    if kind == "union":
-        return 1 + min(map(_least_bytes, schema), default=0)
-    if kind == "record":
-        return sum(_least_bytes(field["type"]) for field in schema["fields"])
-    if kind == "fixed":
-        return int(schema["size"])
-    return FIXED.get(kind, 1)
-
-
-def _per_byte(schema: Any, added: int) -> float:
-    inner = [] if isinstance(schema, str) else parts_of(schema)
-    most = max((_per_byte(part, added) for part in inner), default=0.0)
-    kind = _kind(schema)
-    if kind == "array":
-        most = max(most, (_size(schema["items"]) + added) / max(1, _least_bytes(schema["items"])))
-    if kind == "map":
-        most = max(most, (1 + _size(schema["values"]) + added) / (1 + _least_bytes(schema["values"])))
-    return most
-
-
-def _added(reader: Any) -> int:
-    """Return how many elements a reader adds at most to an item of an array: the fields that have defaults."""
-    found, waiting = 0, [(reader, False)]
-    while waiting:
-        schema, in_item = waiting.pop()
-        if isinstance(schema, str):
-            continue
-        kind = _kind(schema)
-        if in_item and kind == "record":
-            found += sum(_default_size(field) for field in schema["fields"] if "default" in field)
-        waiting += [(part, in_item or kind in ("array", "map")) for part in parts_of(schema)]
-    return found
-
-
-def _default_size(field: Any) -> int:
-    return _size(field["type"]) + len(repr(field["default"])) // 8
-
-
-def _leaves_out_enum(writer: Any, reader: Any) -> bool:
-    """Return whether the writer has an enum in a part that the reader skips."""
-    if not _has_enum(writer):
-        return False
-    if isinstance(writer, list):
-        return any(_leaves_out_enum(branch, reader) for branch in writer)
-    if isinstance(reader, list):
-        return all(_leaves_out_enum(writer, branch) for branch in reader if _kind(branch) == _kind(writer))
-    kind = _kind(writer)
-    if kind != _kind(reader) or kind == "enum":
-        return False
-    if kind == "record":
-        taken = {name: field["type"] for field in reader["fields"] for name in _names(field)}
-        return any(
-            _leaves_out_enum(field["type"], taken[field["name"]])
-            if field["name"] in taken
-            else _has_enum(field["type"])
-            for field in writer["fields"]
-        )
-    part = {"array": "items", "map": "values"}.get(kind)
-    return part is not None and _leaves_out_enum(writer[part], reader[part])
-
-
-def _names(field: Any) -> list[str]:
-    return [field["name"], *field.get("aliases", ())]
-
-
-def _has_enum(schema: Any) -> bool:
-    if _kind(schema) == "enum":
-        return True
-    return not isinstance(schema, str) and any(map(_has_enum, parts_of(schema)))
-
-
-def _walk_of(schema: Any, added: int) -> Walk:
-    kind = _kind(schema)
-    match kind:
-        case "union":
-            return _choice([_walk_of(branch, added) for branch in schema])
-        case "record":
-            return _record([_walk_of(field["type"], added) for field in schema["fields"]])
-        case "array":
-            items = schema["items"]
-            return _blocks(_walk_of(items, added), _size(items) + added, FIXED.get(_kind(items)))
-        case "map":
-            entry = _record([_bytes, _walk_of(schema["values"], added)])
-            return _blocks(entry, 1 + _size(schema["values"]) + added, None)
-        case "enum":
-            return _choice([_nothing] * len(schema["symbols"]))
-        case "fixed":
-            return _skip(int(schema["size"]))
-        case "bytes" | "string":
-            return _bytes
-        case "int" | "long":
-            return _number
-    return _skip(FIXED[kind])
-
-
-def _skip(size: int) -> Walk:
-    return lambda _data, at, _meter: at + size
-
-
-def _nothing(_data: bytes, at: int, _meter: ElementBudget) -> int:
-    return at
-
-
-def _number(data: bytes, at: int, _meter: ElementBudget) -> int:
-    while data[at] >= 0x80:
-        at += 1
-    return at + 1
-
-
-def _read(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zigzag number, and where it ends."""
-    value, shift = 0, 0
-    while (byte := data[at]) >= 0x80:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        at += 1
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
-    value |= byte << shift
-    return (value >> 1) ^ -(value & 1), at + 1
-
-
-def _bytes(data: bytes, at: int, _meter: ElementBudget) -> int:
-    size, at = _read(data, at)
-    if not 0 <= size <= len(data) - at:
-        raise ValueError("text beyond the end")
-    return at + size
-
-
-def _choice(branches: list[Walk]) -> Walk:
-    def walk(data: bytes, at: int, meter: ElementBudget) -> int:
-        index, at = _read(data, at)
-        if index < 0:
-            raise IndexError("a branch or symbol below zero")
-        return branches[index](data, at, meter)
-
-    return walk
-
-
-def _record(fields: list[Walk]) -> Walk:
-    def walk(data: bytes, at: int, meter: ElementBudget) -> int:
-        for field in fields:
-            at = field(data, at, meter)
-        return at
-
-    return walk
-
-
-def _blocks(item: Walk, elements: int, size: int | None) -> Walk:
-    """Return a walk over an array or map: blocks of items, each of `elements` elements and `size` bytes if known."""
-
-    def walk(data: bytes, at: int, meter: ElementBudget) -> int:
-        while True:
-            count, at = _read(data, at)
-            if count == 0:
-                return at
-            if count < 0:  # followed by the bytes of the block
-                count, at = -count, _read(data, at)[1]
-            meter.take(count * elements)
-            if size is not None:
-                at += count * size
-                continue
-            for _ in range(count):
-                at = item(data, at, meter)
-
-    return walk
-
-
-@functools.lru_cache(maxsize=256)
-def elements_of(written: str, reader: str | None) -> AvroElements:
-    """Return the element counter for the text of a writer's schema; `reader` None means the same schema.
-
-    Both have passed `readable`.
-    """
-    return AvroElements.of(
-        expanded(json.loads(written)), None if reader is None else expanded(json.loads(reader))
-    )
+            return AvroReader.of(written, self._avro.schema)
+        except BadValueError as exc:
+            return str(exc)

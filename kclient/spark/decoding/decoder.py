@@ -11,6 +11,7 @@ read there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
@@ -21,11 +22,12 @@ from kclient.records.arrow import SCHEMA
 from kclient.spark.arrow_batches import TYPES, default_columns
 from kclient.spark.decoding.ddl import spark_name
 from kclient.spark.decoding.formats import BadValue, Decoded, TextFormat, ValueFormat, cuts, widest_item
+from kclient.spark.kafka_keys import secret_of
 from kclient.spark.option_table import Topics
 
 if TYPE_CHECKING:
+    from kclient.network.schema_registry import SchemaRegistry
     from kclient.spark.decoding.avro_schema import AvroReaderSchema
-    from kclient.spark.decoding.registry import SchemaRegistry
     from kclient.spark.options import SourceOptions
 
 ERROR: Final = "_error"
@@ -248,19 +250,23 @@ def _format(
 
 
 def _registry(options: SourceOptions) -> SchemaRegistry | None:
-    from kclient.spark.decoding.registry import SchemaRegistry
+    from kclient.network.schema_registry import SchemaRegistry
 
     if options.registry_url is None:
         return None
-    return SchemaRegistry(options.registry_url, options.registry_auth, options.registry_auth_reference)
+    auth, reference = options.registry_auth, options.registry_auth_reference
+    credentials = None if auth is None else partial(secret_of, auth, reference)  # followed where it is used
+    return SchemaRegistry(
+        options.registry_url, credentials, "schema.registry.auth, or the same with .env or .file"
+    )
 
 
 def _avro_schema(
     options: SourceOptions, part: _PartOptions, schema: str | None, registry: SchemaRegistry | None
 ) -> AvroReaderSchema:
     """Return the reader's schema: given, or the newest of the subject, which is `<topic>-value` by default."""
+    from kclient.network.schema_registry import UnknownSchemaError, avro_text
     from kclient.spark.decoding.avro_schema import AvroReaderSchema, reader_schema
-    from kclient.spark.decoding.registry import UnknownSchemaError
 
     if schema is not None and not schema.startswith(SUBJECT):
         return reader_schema(part.schema, schema)
@@ -273,7 +279,8 @@ def _avro_schema(
     else:
         name, _, version = schema.removeprefix(SUBJECT).partition(":")
     try:
-        return AvroReaderSchema(registry.subject(name, version or "latest"))
+        found = registry.subject(name, version or "latest")
+        return AvroReaderSchema(avro_text(found, f"version {version or 'latest'} of the subject {name}"))
     except UnknownSchemaError as exc:
         raise ConfigError(
             f"{part.form}=avro: {exc}. Name the subject with {part.schema}=subject:NAME, or give the schema."

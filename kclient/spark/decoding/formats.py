@@ -17,7 +17,6 @@ more than `maxElementsPerValue` is a bad record. Batches are cut where their val
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -28,7 +27,6 @@ import pyarrow.compute as pc
 from kclient.errors import ConfigError
 from kclient.security.local_file import read_local
 from kclient.security.secret import problem_of
-from kclient.text import printable
 
 LOOKED_THROUGH: Final = 1_024
 """Of at most this many values that fail together, each is converted alone."""
@@ -86,11 +84,6 @@ class ValueFormat(Protocol):
 
     def decode(self, values: pa.Array) -> Decoded:
         """Decode the values of a binary array."""
-
-
-def reason_of(problem: Exception) -> str:
-    """Return a library's error text for a schema, short enough for each bad record to repeat it."""
-    return f"{type(problem).__name__}: {printable(str(problem))}"
 
 
 class ConversionError(Exception):
@@ -179,34 +172,12 @@ def as_text(values: pa.Array) -> pa.Array:
 # --- the number of elements of a value -------------------------------------------------------------------------------
 
 
+ELEMENTS_OPTION: Final = "maxElementsPerValue"
+"""What sets the limit of elements."""
 MAX_OBJECTS: Final = 500_000
 """At this many elements as Python objects, columns are built before the next value is read."""
 MAX_CELLS: Final = 16_000_000
 """Elements that the columns of one batch may have, each up to 16 bytes."""
-
-
-class TooManyElements(Exception):
-    """Raised for a value with more elements than the limit."""
-
-
-class ElementBudget:
-    """Counts how many elements a value may still hold."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, limit: int) -> None:
-        self.left: int = limit
-
-    def take(self, elements: int) -> None:
-        """Subtract elements. Raises TooManyElements below zero."""
-        self.left -= elements
-        if self.left < 0:
-            raise TooManyElements
-
-
-def too_many(limit: int) -> str:
-    """Return the reason of a bad value with too many elements."""
-    return f"it holds more than {limit:,} elements (maxElementsPerValue)"
 
 
 def width(kind: pa.DataType) -> int:
@@ -247,9 +218,6 @@ def cuts(columns: Sequence[tuple[pa.Array, int]], rows: int) -> Iterator[tuple[i
 # --- the frame of a schema registry ----------------------------------------------------------------------------------
 
 
-FRAME_SIZE: Final = 5
-NO_FRAME: Final = "it does not begin with the registry's frame: a zero and a schema id"
-_HEADER: Final = struct.Struct(">bI")
 _OPTION: Final = re.compile(r"frame:(?P<ids>\*|\d+(?:,\d+)*):(?P<schema>.+)", re.DOTALL)
 
 
@@ -269,14 +237,6 @@ def split_frame(option: str, written: str) -> tuple[frozenset[int] | None, str]:
     return frozenset() if match["ids"] == "*" else frozenset(map(int, match["ids"].split(","))), match[
         "schema"
     ]
-
-
-def schema_id_of(data: bytes) -> int | None:
-    """Return the id in the frame, None without a frame."""
-    if len(data) < FRAME_SIZE or data[0] != 0:
-        return None
-    schema_id: int = _HEADER.unpack_from(data)[1]
-    return schema_id
 
 
 def unexpected_id(schema_id: int) -> str:

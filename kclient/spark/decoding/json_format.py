@@ -32,21 +32,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from kclient.deserializers.elements import MAX_ELEMENTS, too_many
 from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import TIMESTAMP_NTZ, list_of, parse_ddl
 from kclient.spark.decoding.formats import (
+    ELEMENTS_OPTION,
     NO_TEXT,
     BadValue,
     ConversionError,
     Decoded,
     as_text,
     decode_apart,
-    too_many,
     widest_item,
     width,
     without,
 )
-from kclient.spark.option_table import MAX_ELEMENTS
 
 READ_AS_TEXT: Final = (
     pa.date32(),
@@ -81,9 +81,8 @@ class JsonFormat:
         """Decode the values; a JSON null becomes null."""
         large = self.too_large(values)
         decoded = decode_apart(without(values, large), self._parse, self.type, self._fault_of)
-        return Decoded(
-            decoded.array, {**decoded.bad, **dict.fromkeys(large, BadValue(too_many(self.max_elements)))}
-        )
+        reason = BadValue(too_many(self.max_elements, ELEMENTS_OPTION))
+        return Decoded(decoded.array, {**decoded.bad, **dict.fromkeys(large, reason)})
 
     def _fault_of(self, data: bytes) -> str | None:
         return fault_of(data, self.type)

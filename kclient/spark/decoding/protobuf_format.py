@@ -19,18 +19,24 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 
+from kclient.deserializers.elements import (
+    MAX_ELEMENTS,
+    BadValueError,
+    ElementBudget,
+    TooManyElements,
+    too_many,
+)
+from kclient.deserializers.frame import FRAME_SIZE, NO_FRAME, message_indexes, schema_id_of
 from kclient.errors import ConfigError
 from kclient.spark.decoding import formats
 from kclient.spark.decoding.formats import (
+    ELEMENTS_OPTION,
     MAX_OBJECTS,
     BadValue,
     ConversionError,
     Decoded,
-    ElementBudget,
-    TooManyElements,
     decode_apart,
     joined,
-    too_many,
 )
 from kclient.spark.decoding.protobuf_schema import (
     NO_TEXT,
@@ -39,10 +45,6 @@ from kclient.spark.decoding.protobuf_schema import (
     MessageSchema,
     protobuf_library,
 )
-from kclient.spark.option_table import MAX_ELEMENTS
-
-MAX_NESTING: Final = 32
-VARINT_BYTES: Final = 5
 
 
 @attrs.frozen
@@ -89,7 +91,7 @@ class ProtobufFormat:
             try:
                 walk(data, 0, len(data), reader.parts, ElementBudget(self.max_elements))
             except TooManyElements:
-                raise ConversionError(too_many(self.max_elements)) from None
+                raise ConversionError(too_many(self.max_elements, ELEMENTS_OPTION)) from None
             except (Damaged, RecursionError):
                 raise ConversionError(f"it is not a {self.given.message}") from None
         return reader.read(data)
@@ -97,18 +99,21 @@ class ProtobufFormat:
     def _message_in(self, data: bytes) -> bytes:
         if self.given.ids is None:
             return data
-        schema_id = formats.schema_id_of(data)
+        schema_id = schema_id_of(data)
         if schema_id is None:
-            raise ConversionError(formats.NO_FRAME)
+            raise ConversionError(NO_FRAME)
         if self.given.ids and schema_id not in self.given.ids:
             raise ConversionError(formats.unexpected_id(schema_id))
-        indexes, start = message_indexes(data, formats.FRAME_SIZE)
+        try:
+            indexes, start = message_indexes(data, FRAME_SIZE)
+        except BadValueError as exc:
+            raise ConversionError(str(exc)) from None
         if indexes != self.given.indexes:
             raise ConversionError(f"it is another message of its schema, with the indexes {list(indexes)}")
         return data[start:]
 
     def _bad(self, reason: str, data: bytes) -> BadValue:
-        return BadValue(reason, None if self.given.ids is None else formats.schema_id_of(data))
+        return BadValue(reason, None if self.given.ids is None else schema_id_of(data))
 
 
 @attrs.frozen
@@ -163,27 +168,6 @@ def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes
         return message
 
     return read
-
-
-def message_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """Return the indexes of the message in its schema, and where its bytes begin. Raises Refused."""
-    count, at = _zigzag(data, start)
-    if not 0 <= count <= MAX_NESTING:
-        raise ConversionError("its frame does not name the message of its schema")
-    found = []
-    for _ in range(count):
-        index, at = _zigzag(data, at)
-        found.append(index)
-    return tuple(found) or (0,), at
-
-
-def _zigzag(data: bytes, start: int) -> tuple[int, int]:
-    number = 0
-    for place, byte in enumerate(data[start : start + VARINT_BYTES]):
-        number |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), start + place + 1
-    raise ConversionError("its frame does not name the message of its schema")
 
 
 # --- counting elements -----------------------------------------------------------------------------------------------

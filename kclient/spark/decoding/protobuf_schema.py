@@ -28,6 +28,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kclient.deserializers.frame import indexes_of
 from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import TIMESTAMP, list_of, map_of, refuse_type
 from kclient.spark.decoding.formats import ConversionError, read_schema_file, split_frame
@@ -241,7 +242,7 @@ def message_schema(option: str, written: str) -> MessageSchema:
         )
     files = {file.name: file for file in _files(option, path)}
     for file in files.values():
-        if (indexes := _indexes(file, message)) is not None:
+        if (indexes := indexes_of(file, message)) is not None:
             needed = _with_imports(option, files, file.name)
             return MessageSchema(
                 option, message, tuple(each.SerializeToString() for each in needed), indexes, ids
@@ -278,22 +279,6 @@ def _files(option: str, path: str) -> Sequence[Any]:
             f"Make one of .proto files: protoc --include_imports --descriptor_set_out={path} FILE.proto"
         )
     return files
-
-
-def _indexes(file: Any, message: str) -> tuple[int, ...] | None:
-    """Return the indexes of the message: in the file, and in each message around it."""
-    prefix = f"{file.package}." if file.package else ""
-    if not message.startswith(prefix):
-        return None
-    found: list[int] = []
-    within = file.message_type
-    for part in message.removeprefix(prefix).split("."):
-        index = next((number for number, each in enumerate(within) if each.name == part), None)
-        if index is None:
-            return None
-        found.append(index)
-        within = within[index].nested_type
-    return tuple(found)
 
 
 def _with_imports(option: str, files: Mapping[str, Any], name: str) -> list[Any]:

@@ -1,27 +1,29 @@
 """A client of a schema registry: the schema of an id, and the newest schema of a subject.
 
-Answers are bounded, redirects are refused (they would carry the password along), and only https is used unless the
-options allow http. A schema never changes under its id, so each process asks once for each. An unknown id is remembered
-for a minute: values without the registry's frame may seem to name another id in every record.
+Answers are bounded, and redirects are refused: they would carry the password along. A schema never changes under its
+id, so each process asks once for each, also if several threads want it. An unknown id is remembered for a minute:
+values without the registry's frame may seem to name another id in every record.
+
+These calls block, so a worker thread makes them.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import ssl
 import unicodedata
 import urllib.error
 import urllib.parse
+from collections.abc import Callable
 from http.client import HTTPException
-from typing import Any, Final
-
-import attrs
+from threading import Lock  # noqa: TID251 (threads may want the same schema)
+from typing import Any, Final, NamedTuple
 
 from kclient.errors import ConfigError, ConnectError
 from kclient.network.http_client import BoundedRequest, HttpDeadline, bounded_opener
 from kclient.runtime import Runtime
 from kclient.security.secret import HiddenText, Secret
-from kclient.spark.kafka_keys import secret_of
 from kclient.text import printable
 
 TIMEOUT_SECONDS: Final = 10.0
@@ -35,44 +37,69 @@ MAX_SCHEMA_CHARACTERS: Final = 1 << 20
 MAX_KEPT_CHARACTERS: Final = 64 << 20
 
 runtime: Final = Runtime()
-_schemas: Final[dict[tuple[str, int], str]] = {}
+_schemas: Final[dict[tuple[str, int], RegisteredSchema]] = {}
 _unknown: Final[dict[tuple[str, int], tuple[int, str]]] = {}
 """Which ids the registry refused, when and why; the oldest first."""
+_asking: Final[dict[tuple[str, int], Lock]] = {}
+"""The ids that are being asked for: a thread that wants the same one waits for the answer to the first."""
 
 
 class UnknownSchemaError(Exception):
-    """Raised if the registry does not have the schema, or has one that is not Avro."""
+    """Raised if the registry does not have the schema, or has one of another kind than is wanted."""
 
 
-_opener: Final = bounded_opener()
+class RegisteredSchema(NamedTuple):
+    """A schema: AVRO, JSON or PROTOBUF, its text, and whether that refers to other schemas."""
+
+    kind: str
+    text: str
+    refers: bool
 
 
-@attrs.frozen
 class SchemaRegistry:
-    """A schema registry. `auth` is `user:password`, `bearer TOKEN`, or a reference of the kind in `reference`.
+    """A schema registry. `credentials` returns `user:password` or `bearer TOKEN` for each request.
 
-    It travels to workers, which follow the reference where they connect.
+    `setting` names where the credentials come from, for errors; `context` verifies the registry's certificate. It
+    travels to Spark's workers if it has no context.
     """
 
-    url: str
-    auth: str | None = attrs.field(default=None, repr=False)
-    reference: str = ""
+    def __init__(
+        self,
+        url: str,
+        credentials: Callable[[], Secret] | None = None,
+        setting: str = "auth",
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.url: Final = url.rstrip("/")
+        self._credentials = credentials
+        self._setting = setting
+        self._context = context
 
-    def schema(self, schema_id: int) -> str:
-        """Return the Avro schema of an id. Raises UnknownSchemaError, ConnectError, ConfigError."""
+    def schema(self, schema_id: int) -> RegisteredSchema:
+        """Return the schema of an id. Raises UnknownSchemaError, ConnectError, ConfigError."""
         key = self.url, schema_id
-        if key not in _schemas:
-            _refuse_again(key)
+        if (known := _schemas.get(key)) is not None:
+            return known
+        asking = _asking.setdefault(key, Lock())
+        with asking:  # the first one asks, and the others find what it has found
             try:
-                text = self._ask(f"/schemas/ids/{schema_id}", f"schema id {schema_id}")
-            except UnknownSchemaError as exc:
-                _remember(key, str(exc))
-                raise
-            _keep(key, text)
-        return _schemas[key]
+                return _schemas.get(key) or self._ask_for(key)
+            finally:
+                _asking.pop(key, None)
 
-    def subject(self, subject: str, version: str = "latest") -> str:
-        """Return the Avro schema of a subject's version. Raises UnknownSchemaError, ConnectError, ConfigError."""
+    def _ask_for(self, key: tuple[str, int]) -> RegisteredSchema:
+        _refuse_again(key)
+        schema_id = key[1]
+        try:
+            found = self._ask(f"/schemas/ids/{schema_id}", f"schema id {schema_id}")
+        except UnknownSchemaError as exc:
+            _remember(key, str(exc))
+            raise
+        _keep(key, found)
+        return found
+
+    def subject(self, subject: str, version: str = "latest") -> RegisteredSchema:
+        """Return the schema of a subject's version. Raises UnknownSchemaError, ConnectError, ConfigError."""
         name = urllib.parse.quote(subject, safe="")
         return self._ask(
             f"/subjects/{name}/versions/{version}", f"version {version} of the subject {subject}"
@@ -87,10 +114,12 @@ class SchemaRegistry:
             stage="tcp",
         )
 
-    def _ask(self, path: str, what: str) -> str:
+    def _ask(self, path: str, what: str) -> RegisteredSchema:
         with HttpDeadline(TIMEOUT_SECONDS) as deadline:
             try:
-                with _opener.open(self._request(path, deadline), timeout=TIMEOUT_SECONDS) as response:
+                with bounded_opener(self._context).open(
+                    self._request(path, deadline), timeout=TIMEOUT_SECONDS
+                ) as response:
                     data = response.read(MAX_RESPONSE_BYTES + 1)
             except urllib.error.HTTPError as exc:
                 exc.close()
@@ -111,8 +140,8 @@ class SchemaRegistry:
 
     def _request(self, path: str, deadline: HttpDeadline) -> BoundedRequest:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
-        if self.auth is not None:
-            headers["Authorization"] = _authorization(secret_of(self.auth, self.reference))
+        if self._credentials is not None:
+            headers["Authorization"] = _authorization(self._credentials(), self._setting)
         request = BoundedRequest(self.url + path, headers=headers)
         request.deadline = deadline
         return request
@@ -123,7 +152,7 @@ class SchemaRegistry:
         if code in (401, 403):
             return ConfigError(
                 f"The schema registry {self.url} refuses to give {what} (HTTP {code}). It wants other credentials. "
-                "Set schema.registry.auth, or the same with .env or .file."
+                f"Set {self._setting}."
             )
         if code < 400:
             return ConfigError(
@@ -135,26 +164,31 @@ class SchemaRegistry:
             stage="tcp",
         )
 
-    def _schema_in(self, data: bytes, what: str) -> str:
+    def _schema_in(self, data: bytes, what: str) -> RegisteredSchema:
         try:
             response: Any = json.loads(data) if len(data) <= MAX_RESPONSE_BYTES else None
-            kind, text = response.get("schemaType", "AVRO"), response["schema"]
-            json.loads(text)
-            text.encode()  # half a surrogate pair is not text
-            if len(text) > MAX_SCHEMA_CHARACTERS:
-                raise UnknownSchemaError(
-                    f"{what} has a schema of more than {MAX_SCHEMA_CHARACTERS:,} characters"
-                )
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            raise UnknownSchemaError(f"{what} is not an Avro schema according to the registry") from None
-        if kind != "AVRO" or response.get("references"):
-            why = (
-                f"is of the type {printable(str(kind))}"
-                if kind != "AVRO"
-                else "refers to other schemas, which are not followed"
+            found = RegisteredSchema(
+                str(response.get("schemaType", "AVRO")), response["schema"], bool(response.get("references"))
             )
-            raise UnknownSchemaError(f"{what} {why}")
-        return str(text)
+            found.text.encode()  # half a surrogate pair is not text
+            if found.kind != "PROTOBUF":
+                json.loads(found.text)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+            raise UnknownSchemaError(
+                f"{what} is not an Avro schema, nor another one, according to the registry"
+            ) from None
+        if len(found.text) > MAX_SCHEMA_CHARACTERS:
+            raise UnknownSchemaError(f"{what} has a schema of more than {MAX_SCHEMA_CHARACTERS:,} characters")
+        return found
+
+
+def avro_text(found: RegisteredSchema, what: str) -> str:
+    """Return the text of an Avro schema. Raises UnknownSchemaError for one of another kind."""
+    if found.kind != "AVRO":
+        raise UnknownSchemaError(f"{what} is of the type {printable(found.kind)}")
+    if found.refers:
+        raise UnknownSchemaError(f"{what} refers to other schemas, which are not followed")
+    return found.text
 
 
 def _refuse_again(key: tuple[str, int]) -> None:
@@ -164,36 +198,36 @@ def _refuse_again(key: tuple[str, int]) -> None:
         raise UnknownSchemaError(why)
 
 
-def _keep(key: tuple[str, int], text: str) -> None:
+def _keep(key: tuple[str, int], found: RegisteredSchema) -> None:
     """Cache a schema, and drop the oldest while all together are too long."""
-    _schemas[key] = text
-    while len(_schemas) > 1 and sum(map(len, _schemas.values())) > MAX_KEPT_CHARACTERS:
-        del _schemas[next(iter(_schemas))]
+    _schemas[key] = found
+    while len(_schemas) > 1 and sum(len(each.text) for each in list(_schemas.values())) > MAX_KEPT_CHARACTERS:
+        _schemas.pop(next(iter(_schemas)), None)
 
 
 def _remember(key: tuple[str, int], why: str) -> None:
     _unknown.pop(key, None)
     _unknown[key] = runtime.wall_ms(), why
     while len(_unknown) > MAX_UNKNOWN:
-        del _unknown[next(iter(_unknown))]
+        _unknown.pop(next(iter(_unknown)), None)
 
 
-def _authorization(secret: Secret) -> str:
-    """Return the header's text.
+def _authorization(secret: Secret, setting: str) -> str:
+    """Return the header's text. `setting` names where the secret comes from.
 
     Raises ConfigError for an unresolved reference, or characters that no header can hold.
     """
     try:
         credentials = HiddenText(secret.reveal().strip("\r\n"))
     except ValueError as exc:
-        raise ConfigError(f"schema.registry.auth {exc}. Set it where the workers run.") from exc
+        raise ConfigError(f"{setting} {exc}. Set it where this process runs.") from exc
     bearer = credentials[:7].lower() == "bearer "
     if any(unicodedata.category(sign) in NO_TEXT for sign in credentials) or (
         bearer and not (credentials.isascii() and credentials[7:].strip())
     ):
         raise ConfigError(
-            "schema.registry.auth is neither user:password nor bearer TOKEN: it must be one line without control "
-            "characters, a token one of ASCII. Look at its text where the workers run; it is not shown here."
+            f"{setting} is neither user:password nor bearer TOKEN: it must be one line without control "
+            "characters, a token one of ASCII. Look at its text where this process runs; it is not shown here."
         )
     if bearer:
         return f"Bearer {credentials[7:].strip()}"
