@@ -18,6 +18,7 @@ from rich.console import Console
 from kclient.cli import SCRIPT, program
 from kclient.cli.cluster_doctor import doctor
 from kclient.cli.consume import consume
+from kclient.cli.decode import decode
 from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.explain import explain
@@ -25,6 +26,7 @@ from kclient.cli.groups import groups_app
 from kclient.cli.ingest import ingest_app
 from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
+from kclient.cli.produce import produce
 from kclient.cli.topics import topics_app
 from kclient.cli.version import installed, version
 from kclient.config.errors import is_secret
@@ -61,6 +63,7 @@ def build() -> App:
     app["--help"].group = ITSELF
     app["--version"].group = ITSELF
     app.command(consume, group=CLUSTER)
+    app.command(produce, group=CLUSTER)
     app.command(topics_app(CLUSTER))
     app.command(groups_app(CLUSTER))
     app.command(lag, group=CLUSTER)
@@ -68,6 +71,7 @@ def build() -> App:
     app.command(ingest_app(SPARK))
     app.command(offsets_history, group=SPARK)
     app.command(spark_app(SPARK))
+    app.command(decode)
     app.command(explain)
     app.command(version)
     _add_completion(app)

@@ -11,6 +11,7 @@ import contextlib
 import json as json_form
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
@@ -127,9 +128,10 @@ def with_interval(tokens: Sequence[str]) -> list[str]:
 
 async def _run(asked: _Asked, config: Config) -> int:
     runtime = Runtime()
+    history = History(runtime)
     async with LagReader(config, runtime) as meter:
         while True:
-            code, text = await _round(meter, asked)
+            code, text = await _round(meter, asked, history)
             if asked.watch is not None and asked.separator:
                 text = CLEAR + text if sys.stdout.isatty() else f"{_now(runtime)}\n{text}\n"
             sys.stdout.write(text)
@@ -144,7 +146,7 @@ def _now(runtime: Runtime) -> str:
     return datetime.fromtimestamp(runtime.wall_ms() / 1000, UTC).isoformat(timespec="seconds")
 
 
-async def _round(meter: LagReader, asked: _Asked) -> tuple[int, str]:
+async def _round(meter: LagReader, asked: _Asked, history: History) -> tuple[int, str]:
     """Measure every group once; return the exit code and the output."""
     texts: list[str] = []
     reports: list[GroupLag] = []
@@ -156,7 +158,7 @@ async def _round(meter: LagReader, asked: _Asked) -> tuple[int, str]:
         try:
             with _patience(group_id):
                 reports.append(await meter.measure(group_id, asked.topics, asked.timeout))
-            texts.append(asked.show(reports[-1]))
+            texts.append(asked.show(reports[-1]) + (history.line(reports[-1]) if asked.separator else ""))
         except KclientError as exc:
             if len(groups) == 1 and asked.watch is None:
                 raise
@@ -184,6 +186,51 @@ def _patience(group_id: str) -> Iterator[None]:
 
 def _as_json(report: GroupLag) -> str:
     return json_form.dumps(report.to_json()) + "\n"
+
+
+PLOTTED: Final = 40
+BARS: Final = "▁▂▃▄▅▆▇█"
+ASCII_BARS: Final = "_.:-=+*#"
+
+
+class History:
+    """The total lag of each group in the last rounds of `--watch`, and its plot."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._totals: dict[str, deque[tuple[float, int]]] = {}
+
+    def line(self, report: GroupLag) -> str:
+        """Add a report; return the plot and the trend as a line, "" before there are two rounds with a known lag."""
+        rounds = self._totals.setdefault(report.group.group_id, deque(maxlen=PLOTTED))
+        if report.total is not None:
+            rounds.append((self._runtime.now(), report.total))
+        if len(rounds) < 2:
+            return ""
+        (began, first), (now, last) = rounds[0], rounds[-1]
+        plot = sparkline([total for _, total in rounds], sys.stdout.encoding)
+        return f"{plot}  {trend(last - first, now - began, last)}\n"
+
+
+def sparkline(numbers: Sequence[int], encoding: str | None) -> str:
+    """Return one character for each number, from the lowest bar for 0 to the highest for the largest number."""
+    try:
+        BARS.encode(encoding or "ascii")
+        bars = BARS
+    except UnicodeEncodeError:
+        bars = ASCII_BARS
+    most = max(numbers)
+    return "".join(bars[number * (len(bars) - 1) // most if most else 0] for number in numbers)
+
+
+def trend(change: int, seconds: float, left: int) -> str:
+    """Return how the lag changed, per second, and when it will be gone if it goes on like this."""
+    rate = change / seconds if seconds else 0.0
+    if change == 0:
+        return f"unchanged for {seconds:,.0f} s"
+    if change > 0:
+        return f"growing by {rate:,.1f}/s"
+    return f"falling by {-rate:,.1f}/s" + (f", gone in {left / -rate:,.0f} s" if left else "")
 
 
 NOTHING: Final = "-"

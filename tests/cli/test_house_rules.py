@@ -15,6 +15,7 @@ from tests.cli.support import call, job, run
 
 COMMANDS = [
     ["consume"],
+    ["produce"],
     ["topics"],
     ["topics", "list"],
     ["topics", "describe"],
@@ -31,6 +32,7 @@ COMMANDS = [
     ["spark"],
     ["spark", "doctor"],
     ["doctor"],
+    ["decode"],
     ["explain"],
     ["version"],
     ["completion"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import signal
@@ -11,10 +12,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import attrs
 import pytest
 
 from kclient import Consumer, TopicPartition, errors, group
 from kclient.cli.exit_codes import exit_code
+from kclient.cli.lag import History
 from kclient.cli.main import main
 from kclient.embedded import EmbeddedCluster
 from kclient.metrics import prometheus_text
@@ -289,3 +292,58 @@ def test_an_output_that_cannot_be_written_is_reported_in_one_line(
     assert done.returncode == 8
     assert done.stderr.startswith("python -m kclient lag: the output cannot be written: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_watch_plots_the_lag_and_says_where_it_goes(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds with a lag of 400, 300 and 100, ten seconds from each other."""
+
+    class Clock:
+        seconds = 0.0
+
+        def now(self) -> float:
+            self.seconds += 10
+            return self.seconds
+
+    history = History(Clock())  # type: ignore[arg-type]
+    report = group.lag("billing", bootstrap_servers=cluster.bootstrap_servers)
+
+    def at(lag: int | None) -> str:
+        end = None if lag is None else 1_500 + lag
+        rows = (attrs.evolve(report.partitions[0], end=end),)
+        return history.line(attrs.evolve(report, partitions=rows))
+
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert at(400) == ""
+    assert at(300) == "\u2588\u2586  falling by 10.0/s, gone in 30 s\n"
+    assert at(None) == "\u2588\u2586  falling by 10.0/s, gone in 30 s\n"
+    assert at(0) == "\u2588\u2586\u2581  falling by 20.0/s\n"
+    assert at(700).endswith("  growing by 10.0/s\n")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert at(700) == "=-_##  growing by 7.5/s\n"
+
+
+def test_a_watch_in_a_pipe_has_the_plot_from_its_second_round_on(cluster: EmbeddedCluster) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "kclient",
+        "lag",
+        "billing",
+        "--watch",
+        "0.2s",
+        "-b",
+        cluster.bootstrap_servers,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        plots = []
+        for line in watching.stdout:
+            plots += [line] if "unchanged" in line else []
+            if len(plots) == 2:
+                break
+        watching.send_signal(signal.SIGINT)
+        watching.stdout.close()
+        watching.wait(PATIENCE)
+    assert plots[1].split()[0] == "\u2588" * 3

@@ -1,0 +1,311 @@
+"""`kclient produce TOPIC`: write lines as records, to try things out.
+
+It is a tool and no producer library. A record goes to the partition of its key as with Java's producer, with acks=all,
+and each chunk of input is sent before the next one is read. There is no idempotence: what a broker refused is sent
+again, but if a connection is lost while a response is awaited the command ends, because the records may be stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json as json_form
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, cast
+
+import attrs
+from cyclopts import Parameter
+
+from kclient.cli import program
+from kclient.cli.admin_client import AdminClient
+from kclient.cli.exit_codes import OK
+from kclient.cli.options import ConnectionOptions, choice, flag, option
+from kclient.cli.record_format import unescaped
+from kclient.embedded.partitioner import batches, spread
+from kclient.errors import ArgumentError, KclientError, TopicAuthorizationError
+from kclient.generated.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kclient.generated.produce_response import PartitionProduceResponse, ProduceResponse
+from kclient.group.coordinator import expect
+from kclient.lag.measure import limit_time
+from kclient.network.backoff import Backoff
+from kclient.network.errors import broker_error
+from kclient.protocol import errors as codes
+from kclient.records.compression import Compression
+from kclient.records.writer import NewRecord
+from kclient.runtime import Runtime
+from kclient.text import format_count
+from kclient.types import TopicPartition
+
+ALL_REPLICAS: Final = -1
+BY_NAME_UNTIL: Final = 12  # version 13 has topic ids
+FORMAT_2_SINCE: Final = 3
+CHUNK_BYTES: Final = 262_144
+REFUSED: Final = (  # before anything was stored
+    codes.NOT_LEADER_OR_FOLLOWER,
+    codes.LEADER_NOT_AVAILABLE,
+    codes.UNKNOWN_TOPIC_OR_PARTITION,
+    codes.NOT_ENOUGH_REPLICAS,
+)
+FROM_ELSEWHERE: Final = ("topic", "partition", "offset", "timestamp_type")
+"""Keys of a line of `consume --json` that say where the record was read, and not what it is."""
+
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+ToRecord = Callable[[bytes, int], NewRecord]
+
+
+def produce(
+    topic: Annotated[str, Parameter(help="the topic, which must exist")],
+    /,
+    *,
+    key_separator: Annotated[
+        str | None, option("a line is key, this text, value", "TEXT", alias="-K")
+    ] = None,
+    key: Annotated[str | None, option("the key of every record", "TEXT", alias="-k")] = None,
+    header: Annotated[
+        list[str] | None, option("a header of every record; repeat for more", "NAME=VALUE", alias="-H")
+    ] = None,
+    null: Annotated[
+        str | None, option("this text means null, as key and as value", "TEXT", alias="-Z")
+    ] = None,
+    from_json: Annotated[
+        bool,
+        flag("a line is an object with value, key, headers, timestamp, as consume --json prints", alias="-J"),
+    ] = False,
+    partition: Annotated[int | None, option("write to this partition", "N", alias="-p")] = None,
+    compression: Annotated[str, choice("compress the batches", Codec)] = "none",
+    json: Annotated[bool, flag("one JSON object at the end: how many records each partition got")] = False,
+    connection: Annotated[ConnectionOptions, Parameter(name="*")] = ConnectionOptions(),  # noqa: B008 – frozen
+) -> int:
+    r"""Write the lines of standard input as records. It is a tool for trying things, and no producer library.
+
+    echo 'k1:{"amount": 3}' | kclient produce orders -b localhost:9092 -K :
+    """
+    if from_json and (key_separator is not None or key is not None or null is not None or header):
+        raise ArgumentError("--from-json is not allowed with --key-separator, --key, --null or --header")
+    if key_separator is not None and key is not None:
+        raise ArgumentError("--key-separator is not allowed with --key")
+    to_record: ToRecord = record_of_json
+    if not from_json:
+        separator = None if key_separator is None else unescaped(key_separator).encode()
+        to_record = LineFormat(separator, _bytes(key), _headers(header or ()), _bytes(null)).record
+    if sys.stdin is None:
+        raise ArgumentError(
+            f"standard input is closed. Type: {program()} produce {topic} -b HOST:PORT < FILE"
+        )
+    if sys.stdin.isatty():
+        sys.stderr.write("each line is a record; Ctrl-D ends\n")
+    runtime = Runtime()
+    config = connection.config()
+    with asyncio.Runner() as runner:
+        client = runner.run(_client(config, runtime))
+        sender = Sender(client, topic, partition, Compression[compression.upper()])
+        try:
+            runner.run(sender.open())
+            for lines in chunks():
+                records: list[NewRecord] = []
+                try:
+                    records.extend(to_record(line, runtime.wall_ms()) for line in lines)
+                finally:  # also those before a line that cannot be a record, which extend has added
+                    runner.run(sender.send(records))
+        finally:
+            runner.run(client.__aexit__())
+    _report(topic, sender.counts, json)
+    return OK
+
+
+async def _client(config: Any, runtime: Runtime) -> AdminClient:
+    return AdminClient(config, runtime)
+
+
+def _report(topic: str, counts: Mapping[int, int], json: bool) -> None:
+    if json:
+        partitions = {str(number): counts[number] for number in sorted(counts)}
+        sys.stdout.write(
+            json_form.dumps({"topic": topic, "records": sum(counts.values()), "partitions": partitions})
+            + "\n"
+        )
+    elif sys.stderr.isatty():
+        sys.stderr.write(f"{format_count(sum(counts.values()), 'record')} written to {topic}\n")
+
+
+def chunks() -> Iterator[list[bytes]]:
+    """Yield the lines of standard input as they come, without their line breaks."""
+    rest = b""
+    stream = cast(io.BufferedReader, sys.stdin.buffer)
+    while data := stream.read1(CHUNK_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]
+
+
+# --- lines
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def _headers(given: Sequence[str]) -> list[tuple[str, bytes | None]]:
+    pairs = [text.partition("=") for text in given]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise ArgumentError(f"--header {name} is not NAME=VALUE")
+    return [(name, value.encode()) for name, _, value in pairs]
+
+
+@attrs.frozen
+class LineFormat:
+    """How a line is a record."""
+
+    separator: bytes | None = None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    null: bytes | None = None
+
+    def record(self, line: bytes, timestamp: int) -> NewRecord:
+        """Return the line as a record. Raise ArgumentError if the separator is missing."""
+        key, value = self.key, line
+        if self.separator is not None:
+            key, found, value = line.partition(self.separator)
+            if not found:
+                raise ArgumentError(
+                    f"a line has no {self.separator.decode(errors='backslashreplace')!r} between key and value. "
+                    "The records before it are written. Give another --key-separator, or leave it out."
+                )
+        return NewRecord(self._or_null(key), self._or_null(value), timestamp, self.headers)
+
+    def _or_null(self, data: bytes | None) -> bytes | None:
+        return None if data == self.null else data
+
+
+def record_of_json(line: bytes, timestamp: int) -> NewRecord:
+    """Return an object as `consume --json` prints it as a record. Raise ArgumentError."""
+    try:
+        found = json_form.loads(line)
+    except (ValueError, RecursionError) as exc:
+        raise ArgumentError(f"a line is not JSON: {exc}. The records before it are written.") from exc
+    if not isinstance(found, dict):
+        raise ArgumentError(
+            "a line is JSON, but not an object with a value. The records before it are written."
+        )
+    unknown = found.keys() - {"key", "value", "headers", "timestamp", *FROM_ELSEWHERE}
+    given = found.get("timestamp", timestamp)
+    headers = found.get("headers") or []
+    if (
+        unknown
+        or not isinstance(given, int)
+        or not all(isinstance(one, dict) and "key" in one for one in headers)
+    ):
+        what = f"the unknown key {min(unknown)!r}" if unknown else "headers or a timestamp that are none"
+        raise ArgumentError(
+            f"a line has {what}. An object has value, key, headers as [{{key, value}}], and timestamp in ms. "
+            "The records before it are written."
+        )
+    pairs = [(str(one["key"]), _of_json(one.get("value"))) for one in headers]
+    return NewRecord(_of_json(found.get("key")), _of_json(found.get("value")), given, pairs)
+
+
+def _of_json(value: Any) -> bytes | None:
+    """Return text as UTF-8, {"base64": …} as its bytes, and anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return _bytes(value)
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except (ValueError, TypeError) as exc:
+            raise ArgumentError(
+                f"a line has a base64 that is none: {exc}. The records before it are written."
+            ) from exc
+    return json_form.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# --- records
+
+
+def _refused(tp: TopicPartition, result: PartitionProduceResponse) -> KclientError:
+    if result.error_code == codes.TOPIC_AUTHORIZATION_FAILED:
+        return TopicAuthorizationError(
+            f"Writing to {tp} was refused with TOPIC_AUTHORIZATION_FAILED (29). The principal of this connection lacks "
+            f"a permission. Grant it WRITE on Topic:{tp.topic}.",
+            topics=(tp.topic,),
+        )
+    return broker_error(result.error_code, f"Writing to {tp}", message=result.error_message)
+
+
+class Sender:
+    """Sends records to the leaders of one topic's partitions; `counts` has how many each partition got."""
+
+    def __init__(self, client: AdminClient, topic: str, partition: int | None, codec: Compression) -> None:
+        self.counts: Counter[int] = Counter()
+        self._client = client
+        self._topic = topic
+        self._partition = partition
+        self._codec = codec
+        self._partitions = 0
+        self._turn = 0
+
+    async def open(self) -> None:
+        """Look the topic up. Raise UnknownTopicError, ArgumentError for a partition that it does not have."""
+        [topic] = (await self._client.metadata([self._topic])).topics
+        self._partitions = len(topic.partitions)
+        if self._partition is not None and not 0 <= self._partition < self._partitions:
+            raise ArgumentError(
+                f"--partition {self._partition}: topic {self._topic} has the partitions 0 to {self._partitions - 1}"
+            )
+
+    async def send(self, records: Sequence[NewRecord]) -> None:
+        """Send records and wait until they are stored. Raise BrokerError, TopicAuthorizationError, ConnectError."""
+        if self._partition is None:
+            numbers = spread(records, self._partitions, self._turn)
+            self._turn += len(records)
+        else:
+            numbers = [self._partition] * len(records)
+        by_partition: dict[int, list[NewRecord]] = {}
+        for number, record in zip(numbers, records, strict=True):
+            by_partition.setdefault(number, []).append(record)
+        async with limit_time(self._client.timeout, f"the records of topic {self._topic} to be stored"):
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    for number, some in by_partition.items():
+                        tasks.create_task(self._send_all(number, some))
+            except* KclientError as errors:
+                raise errors.exceptions[0] from errors
+
+    async def _send_all(self, number: int, records: Sequence[NewRecord]) -> None:
+        """Send the batches of a partition one after another."""
+        for batch in batches(records, self._codec):
+            await self._send_batch(TopicPartition(self._topic, number), batch)
+        self.counts[number] += len(records)
+
+    async def _send_batch(self, tp: TopicPartition, batch: bytes) -> None:
+        """Send one batch until it is stored; a broker that refused it has stored nothing of it."""
+        backoff = Backoff.for_retries(self._client.config, self._client.runtime)
+        request = ProduceRequest(
+            acks=ALL_REPLICAS,
+            timeout_ms=self._client.config.request_timeout_ms,
+            topic_data=[
+                TopicProduceData(
+                    name=tp.topic, partition_data=[PartitionProduceData(index=tp.partition, records=batch)]
+                )
+            ],
+        )
+        cluster = self._client.cluster
+        while True:
+            leader = cluster.metadata.leader(tp).node_id
+            if leader is not None:
+                response = await cluster.request(
+                    leader, request, min_version=FORMAT_2_SINCE, max_version=BY_NAME_UNTIL
+                )
+                [topic] = expect(ProduceResponse, response).responses
+                [result] = topic.partition_responses
+                if result.error_code == codes.NONE:
+                    return
+                if result.error_code not in REFUSED:
+                    raise _refused(tp, result)
+            await asyncio.sleep(backoff.next())
+            await self._client.metadata([tp.topic])
