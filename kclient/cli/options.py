@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, get_args
 
 import attrs
 from cyclopts import Group, Parameter, Token
 
 from kclient.cli import program
+from kclient.cli.profiles import read_profile
 from kclient.config import Config, load
 from kclient.config.errors import is_secret, shown_key
 from kclient.config.model import rules
@@ -68,7 +69,21 @@ class ConnectionOptions:
     ] = None
     properties: Annotated[
         str | None,
-        option("settings of a Java client, security.protocol and the like", "FILE", group=CONNECTION),
+        option(
+            "settings of a Java client, security.protocol and the like",
+            "FILE",
+            group=CONNECTION,
+            alias="--config",
+        ),
+    ] = None
+    profile: Annotated[
+        str | None,
+        option(
+            "the settings of this profile in ~/.config/kclient/profiles.toml",
+            "NAME",
+            group=CONNECTION,
+            env_var="KCLIENT_PROFILE",
+        ),
     ] = None
     settings: Annotated[
         tuple[str, ...] | None,
@@ -93,7 +108,9 @@ class ConnectionOptions:
         return {} if self.bootstrap_servers is None else {"bootstrap_servers": self.bootstrap_servers}
 
     def source(self) -> tuple[str | None, dict[str, str]]:
-        """Return the servers and the other settings as `kafka.*` options of the Spark source, `--set` before the file.
+        """Return the servers and the other settings as `kafka.*` options of the Spark source.
+
+        `--set` goes before the file, and that before the profile.
 
         A file that many clients share has settings that only a consumer uses (its group, where it begins, its
         deserializers): they are left out, and a line on standard error names them.
@@ -108,12 +125,17 @@ class ConnectionOptions:
         return self.bootstrap_servers or servers, {f"kafka.{key}": value for key, value in pairs.items()}
 
     def _shared(self) -> dict[str, str]:
-        """Return the settings of the properties file without those that only the consumer of an application uses."""
-        shared = self._file()
+        """Return the settings of profile and file without those that only the consumer of an application uses."""
+        profile, file = self._profile(), self._file()
         for key, instead in CONSUMERS_OWN.items():
-            if shared.pop(key, None) is not None:
-                sys.stderr.write(f"{program()}: {key} of {self.properties} is left out: {instead}\n")
-        return shared
+            for settings, origin in ((profile, f"profile {self.profile}"), (file, self.properties)):
+                if settings.pop(key, None) is not None:
+                    sys.stderr.write(f"{program()}: {key} of {origin} is left out: {instead}\n")
+        return profile | file
+
+    def _profile(self) -> dict[str, str]:
+        """Return the settings of the profile. Raise ConfigError."""
+        return {} if self.profile is None else read_profile(self.profile)
 
     def _file(self) -> dict[str, str]:
         """Return the settings of the properties file."""
@@ -144,7 +166,11 @@ class ConnectionOptions:
             both = {**self._file(), **pairs}
         except ConfigError:
             return pairs, self.properties
+        if self.profile is not None:
+            both = _dotted(self._profile()) | _dotted(both)
         found = dict(_resolved(key, value) for key, value in both.items())
+        if self.profile is not None:
+            return found, None
         return (pairs, self.properties) if found.keys() == both.keys() else (found, None)
 
     def consumer_settings(self, **options: Any) -> dict[str, Any]:
@@ -155,7 +181,9 @@ class ConnectionOptions:
         """
         given = self.pairs()
         warn_of_arguments("--set", given)
-        pairs = dict(_resolved(key, value) for key, value in (self._shared() | given).items())
+        pairs = dict(
+            _resolved(key, value) for key, value in (_dotted(self._shared()) | _dotted(given)).items()
+        )
         found = {key.replace(".", "_"): value for key, value in pairs.items()}
         return found | self.servers() | {key: value for key, value in options.items() if value is not None}
 
@@ -168,7 +196,7 @@ class ConnectionOptions:
         except ConfigError as exc:
             if not any(problem.startswith(MISSING) for problem in exc.problems):
                 raise
-            hint = "Say where the cluster is with -b HOST:PORT, or with --properties FILE."
+            hint = "Say where the cluster is with -b HOST:PORT, --properties FILE or --profile NAME."
             raise ConfigError(f"{exc.text} {hint}", problems=exc.problems) from exc
 
 
@@ -180,6 +208,11 @@ class WhereAsked(ConnectionOptions):
         str | None,
         option("ask this cluster for the ends of the logs", "HOST:PORT,…", group=CONNECTION, alias=BOOTSTRAP),
     ] = None
+
+
+def _dotted(pairs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by one spelling of their keys, so that those of one source replace those of another."""
+    return {key.replace("_", "."): value for key, value in pairs.items()}
 
 
 def warn_of_arguments(option: str, keys: Iterable[str]) -> None:
