@@ -1,7 +1,8 @@
 """`python -m kclient.embedded`: a stand-alone cluster that runs until it is interrupted.
 
 The bootstrap servers go to standard output, everything else to standard error, so that a script may read the first
-line. Commands are read from standard input, one a line: `kill 2`, `restart 2`, `topic orders 6` and so on.
+line. Commands are read from standard input, one a line: `kill 2`, `restart 2`, `topic orders 6`, `produce orders hello`
+and so on. `--flights` puts invented records into it (`flights.py`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Final, TextIO
 from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.control.brokers import HIGHEST_PORT
 from kclient.embedded.control.topics import find_topic
+from kclient.embedded.flights import PARTITIONS, TOPIC, Flights
 from kclient.embedded.listener import MECHANISMS, PLAINTEXT, Listener
 from kclient.embedded.observer import Observer
 from kclient.embedded.releases import KNOWN
 from kclient.errors import ArgumentError, InternalError, KclientError
+from kclient.runtime import Runtime
 from kclient.text import format_count, printable
 
 BUG_EXIT: Final = 1
@@ -39,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(
             f"argument --port: {given.brokers} brokers from {given.port} on need ports over {HIGHEST_PORT}"
         )
+    if given.rate and not given.flights:
+        parser.error("argument --rate: it is of --flights, which is missing")
     try:
         asyncio.run(_serve(given))
     except InternalError as exc:
@@ -100,6 +105,18 @@ def _parser() -> argparse.ArgumentParser:
         help="let this user in at one more listener, with SASL (PLAIN and SCRAM), that is printed too; the first one "
         "needs no login; give the option again for more users",
     )
+    add(
+        "--flights",
+        nargs="?",
+        type=_positive,
+        const=10_000,
+        metavar="N",
+        help=f"begin with invented flights in the topic flights, {PARTITIONS} partitions unless --topic says otherwise "
+        "(N: 10000)",
+    )
+    add(
+        "--rate", type=_rate, metavar="N", help="and let N more depart each second; they are kept for an hour"
+    )
     add("--certificate", metavar="PEM", help="certificate and key: that listener speaks TLS")
     return parser
 
@@ -108,6 +125,16 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, not {text!r}")
     return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= MOST_A_SECOND:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most {MOST_A_SECOND}, not {text!r}")
+    return rate
 
 
 def _port(text: str) -> int:
@@ -180,6 +207,10 @@ async def _serve(given: argparse.Namespace) -> None:
         printer = EventPrinter(cluster)
         cluster.observe(printer)
         console = Console(cluster, printer, sys.stdin.fileno())
+        flights = Flights(cluster, Runtime())
+        if given.flights:  # before a script reads the address
+            flights.begin(given.flights)
+            printer.print(f"topic {TOPIC} has {format_count(given.flights, 'flight')}")
         sys.stdout.write(cluster.bootstrap_servers + "\n")
         sys.stdout.writelines(f"{one.name} {cluster.servers(one.name)}\n" for one in listeners)
         sys.stdout.flush()
@@ -190,16 +221,22 @@ async def _serve(given: argparse.Namespace) -> None:
             printer.print(
                 f"anybody who reaches {printable(given.host)} may use {cluster.bootstrap_servers}, without a login"
             )
+        departing = loop.create_task(flights.go_on(given.rate)) if given.rate else None
         console.open()
         await over.wait()
         console.close()
+        if departing is not None:
+            departing.cancel()
+            await asyncio.wait({departing})
         printer.print("interrupted; all brokers end")
 
 
 COMMANDS: Final = (
-    "kill N, restart N, pause N, resume N, shutdown N, topic NAME [PARTITIONS], or leaders TOPIC"
+    "kill N, restart N, pause N, resume N, shutdown N, topic NAME [PARTITIONS], produce TOPIC VALUE, "
+    "or leaders TOPIC"
 )
 READ_BYTES: Final = 65_536
+MOST_A_SECOND: Final = 100_000
 
 
 class EventPrinter(Observer):
@@ -242,6 +279,7 @@ class Console:
             "resume": lambda node: cluster.resume(int(node)),
             "shutdown": lambda node: cluster.shutdown(int(node)),
             "topic": lambda name, partitions="1": cluster.create_topic(name, int(partitions)),
+            "produce": self._produce,
             "leaders": self._leaders,
         }
 
@@ -264,7 +302,9 @@ class Console:
             return self.close()
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
-            if words := line.decode(errors="replace").split():
+            # The value of `produce` is all that follows the topic, spaces included.
+            text = line.decode(errors="replace").strip()
+            if words := text.split(maxsplit=2) if text.startswith("produce ") else text.split():
                 self._do(*words)
         return None
 
@@ -285,6 +325,10 @@ class Console:
         """Print the error of a task (a restart) that failed after its command returned."""
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._printer.print(str(problem))
+
+    def _produce(self, topic: str, value: str) -> None:
+        [(partition, offset)] = self._cluster.produce(topic, [value])
+        self._printer.print(f"{topic}-{partition} has it at offset {offset}")
 
     def _leaders(self, topic: str) -> None:
         count = len(find_topic(self._cluster.state, topic).partitions)

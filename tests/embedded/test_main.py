@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -93,6 +94,56 @@ def test_it_obeys_and_reports_what_happens() -> None:
     assert "broker 1 is started" in logged[6]  # which takes time, so it is logged last
 
 
+def test_its_console_writes_records_with_their_spaces() -> None:
+    with running("--topic", "orders") as process:
+        servers = line(process, "stdout").strip()
+        line(process, "stderr")
+        assert process.stdin is not None
+        process.stdin.write('produce orders  {"a":  1}\nproduce orders second\nproduce orders\n')
+        process.stdin.flush()
+        logged = [line(process, "stderr").partition(" s  ")[2] for _ in range(3)]
+        assert logged[:2] == ["orders-0 has it at offset 0\n", "orders-0 has it at offset 1\n"]
+        assert "is not a command" in logged[2]
+        assert read(servers, "orders", 2) == [b'{"a":  1}', b"second"]
+
+
+def read(servers: str, topic: str, count: int) -> list[bytes]:
+    """The first values of a topic, whose partitions are read from their beginnings."""
+    with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(topic, info.partition) for info in consumer.partitions_for(topic)])
+        values: list[bytes] = []
+        with within(SECONDS):
+            while len(values) < count:
+                values += [record.value for record in consumer.poll(0.5)]
+    return values
+
+
+def test_it_begins_with_flights_and_more_depart_at_the_rate() -> None:
+    with running("--flights", "12000", "--rate", "200", "--brokers", "2") as process:
+        servers = line(process, "stdout").strip()
+        flights = [json.loads(value) for value in read(servers, "flights", 12_100)]
+        assert sorted(one["flight"] for one in flights)[:12_100] == list(range(1, 12_101))
+        assert {one["origin"] for one in flights} == {"EWR", "JFK", "LGA"}
+        assert None in {one["dep_delay"] for one in flights}
+        with Consumer(bootstrap_servers=servers) as consumer:
+            assert len(consumer.partitions_for("flights")) == 6
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 0
+
+
+def test_flights_take_the_topic_that_is_there() -> None:
+    with running("--flights", "--topic", "flights:2") as process:
+        servers = line(process, "stdout").strip()
+        with Consumer(bootstrap_servers=servers) as consumer:
+            partitions = [
+                TopicPartition("flights", info.partition) for info in consumer.partitions_for("flights")
+            ]
+            assert len(partitions) == 2
+            with within(SECONDS):
+                while sum(consumer.end_offsets(partitions).values()) < 10_000:
+                    pass
+
+
 def test_one_is_reported_as_one() -> None:
     with running("--topic", "flights") as process:
         line(process, "stdout")
@@ -138,6 +189,9 @@ def test_users_log_in_at_a_listener_of_their_own(tls: bool, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--rate", "5"], "it is of --flights"),
+        (["--flights", "--rate", "0"], "must be above 0"),
+        (["--flights", "none"], "must be 1 or more"),
         (["--brokers", "0"], "must be 1 or more"),
         (["--topic", "flights:many"], "must be 1 or more, not 'many'"),
         (["--port", "70000"], "must be from 0 to 65535"),
