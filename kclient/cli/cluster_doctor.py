@@ -70,7 +70,7 @@ Verdict = Literal["ok", "FAIL", "skipped"]
 
 
 @attrs.frozen
-class Step:
+class DoctorStep:
     """The result of one step: what was seen, and the time in seconds, None if nothing was done."""
 
     name: str
@@ -110,7 +110,7 @@ def doctor(
     """
     failed: list[KclientError] = []
 
-    def report(step: Step) -> None:
+    def report(step: DoctorStep) -> None:
         if step.error is not None:
             failed.append(step.error)
         sys.stdout.write((json_form.dumps(step.to_json()) if json else step.line()) + "\n")
@@ -119,15 +119,17 @@ def doctor(
     try:
         config = connection.config(group_id=group)
     except KclientError as exc:
-        report(Step("config", "FAIL", str(exc), error=exc))
+        report(DoctorStep("config", "FAIL", str(exc), error=exc))
     else:
         shown = f"{config.security_protocol} to {','.join(config.bootstrap_servers)}"
-        report(Step("config", "ok", shown))
+        report(DoctorStep("config", "ok", shown))
         asyncio.run(_run(config, topic, group, report))
     return exit_code(failed[0]) if failed else OK
 
 
-async def _run(config: Config, topic: str | None, group: str | None, report: Callable[[Step], None]) -> None:
+async def _run(
+    config: Config, topic: str | None, group: str | None, report: Callable[[DoctorStep], None]
+) -> None:
     runtime = Runtime()
     examination = Examination(attrs.evolve(config, allow_auto_create_topics=False), runtime, report)
     try:
@@ -139,7 +141,7 @@ async def _run(config: Config, topic: str | None, group: str | None, report: Cal
 class Examination:
     """Goes through the steps, and reports each."""
 
-    def __init__(self, config: Config, runtime: Runtime, report: Callable[[Step], None]) -> None:
+    def __init__(self, config: Config, runtime: Runtime, report: Callable[[DoctorStep], None]) -> None:
         self._config = config
         self._runtime = runtime
         self._report = report
@@ -190,14 +192,14 @@ class Examination:
         try:
             saw = await work()
         except KclientError as exc:
-            self._report(Step(name, "FAIL", str(exc), self._runtime.now() - began, exc))
+            self._report(DoctorStep(name, "FAIL", str(exc), self._runtime.now() - began, exc))
             return False
-        self._report(Step(name, "ok", saw, self._runtime.now() - began))
+        self._report(DoctorStep(name, "ok", saw, self._runtime.now() - began))
         return True
 
     def _skip(self, names: Sequence[str]) -> None:
         for name in names:
-            self._report(Step(name, "skipped", "a step before it failed"))
+            self._report(DoctorStep(name, "skipped", "a step before it failed"))
 
     # --- one bootstrap server
 
@@ -257,10 +259,10 @@ class Examination:
         for number, name in enumerate(steps):
             seconds = self._login_seconds if name == "login" else took if name == steps[0] else None
             if name == failed:
-                self._report(Step(name, "FAIL", str(error), seconds, error))
+                self._report(DoctorStep(name, "FAIL", str(error), seconds, error))
                 self._skip(steps[number + 1 :])
                 return None
-            self._report(Step(name, "ok", self._seen(name, connection), seconds))
+            self._report(DoctorStep(name, "ok", self._seen(name, connection), seconds))
         return connection
 
     async def _open(self, peer: Peer) -> Connection:

@@ -47,7 +47,7 @@ WINDOW_MS: Final = 60_000
 KEPT_READERS: Final = 256
 
 
-class Message(Protocol):
+class ProtobufMessage(Protocol):
     """A class that protoc has made of a message."""
 
     DESCRIPTOR: ClassVar[Any]
@@ -58,7 +58,7 @@ class Message(Protocol):
         ...
 
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=ProtobufMessage)
 
 
 class RegistryDeserializer(Generic[V_co]):
@@ -67,7 +67,11 @@ class RegistryDeserializer(Generic[V_co]):
     may_block = True
 
     def __init__(
-        self, registry: SchemaRegistry, schema: str | None, message: type[Message] | None, max_elements: int
+        self,
+        registry: SchemaRegistry,
+        schema: str | None,
+        message: type[ProtobufMessage] | None,
+        max_elements: int,
     ) -> None:
         self._registry = registry
         self._schema = schema
@@ -116,7 +120,7 @@ class RegistryDeserializer(Generic[V_co]):
 class _Messages:
     """Reads messages of one class; the frame must name it among the messages of its file."""
 
-    def __init__(self, kind: type[Message]) -> None:
+    def __init__(self, kind: type[ProtobufMessage]) -> None:
         self._kind = kind
         self.name: str = kind.DESCRIPTOR.full_name
         self._indexes = _place_of(kind.DESCRIPTOR)
@@ -194,7 +198,7 @@ def registry(
     url: str,
     *,
     schema: str | None = None,
-    message: type[Message] | None = None,
+    message: type[ProtobufMessage] | None = None,
     auth: str | Callable[[], str] | None = None,
     ssl_context: ssl.SSLContext | None = None,
     allow_plaintext_credentials: bool = False,

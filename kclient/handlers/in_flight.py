@@ -159,7 +159,7 @@ class InFlight:
     def __init__(self, ordered_by: Ordering | None) -> None:
         self.partitions: dict[TopicPartition, PartitionInFlight] = {}
         self.lanes: dict[Hashable, Lane] = {}
-        self.count = 0
+        self.count: int = 0
         self._ordered_by = ordered_by
 
     def add(self, records: Records[Any, Any], now: float) -> list[Lane]:

@@ -45,7 +45,7 @@ from kclient.records.records import Record, Records
 from kclient.text import format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
-log = get_logger("kclient.handlers")
+log: Final = get_logger("kclient.handlers")
 
 Partitions = tuple[TopicPartition, ...]
 Handler = Callable[[Record[Any, Any]], Any]

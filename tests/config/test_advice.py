@@ -33,6 +33,7 @@ OF_BROKERS = {
 NO_SETTINGS = {  # of Python, of the API, of SQL
     "check_hostname",
     "client_host",
+    "dead_letter",
     "key_size",
     "max_records",
     "on_assignment",
