@@ -147,15 +147,23 @@ class RebalanceListenerInvoker:
         )
         try:
             with inside(self), timer:
-                try:
-                    if self.on_rebalance is not None:
-                        await self.on_rebalance(method, partitions)
-                finally:
-                    # Also when the poll is cancelled in there: the partitions are given up in any case.
-                    await invoke_listener(listener, method, partitions, self._call_user)
+                failure = await self._finish_handlers(method, partitions)
+                await invoke_listener(listener, method, partitions, self._call_user)
+                if failure is not None:
+                    raise failure
         finally:
             self.method, self._partitions = before
             self._returned.notify()
+
+    async def _finish_handlers(self, method: str, partitions: Partitions) -> BaseException | None:
+        """Call `on_rebalance`. Return its error, or CancelledError: the listener is called in any case."""
+        if self.on_rebalance is None:
+            return None
+        try:
+            await self.on_rebalance(method, partitions)
+        except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 – raised after the listener
+            return exc
+        return None
 
 
 async def invoke_listener(

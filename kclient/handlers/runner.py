@@ -128,10 +128,12 @@ class HandlerRunner:
             try:
                 await self._poll_until_stopped()
             except asyncio.CancelledError:
-                drain_seconds = 0.0
+                await self._end(0.0)
                 raise
-            finally:
+            except Exception:
                 await self._end(drain_seconds)
+                raise
+            await self._end(drain_seconds)
         if self._failure is not None:
             raise self._failure
         return self.progress()
