@@ -324,12 +324,15 @@ def printable_claim(name: str) -> str:
 def _is_in_clear(url: str) -> bool:
     """Return whether others could read what is sent to the URL. Loopback does not leave the machine."""
     parts = urlsplit(url)
-    if parts.scheme == "https":
-        return False
+    return parts.scheme != "https" and not is_loopback(parts.hostname or "")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address is this machine's own, so that what is sent does not leave it."""
     try:
-        return not ip_address(parts.hostname or "").is_loopback
+        return ip_address(host).is_loopback
     except ValueError:
-        return parts.hostname != "localhost"
+        return host == "localhost"
 
 
 def settle(values: dict[str, Any]) -> None:

@@ -2,7 +2,8 @@
 
 An exchange has one deadline, from the connection to the last byte, because a server that sends a byte a second keeps
 each receive from timing out. Redirects are not followed: they would carry the credentials along. Proxies come from the
-environment (`https_proxy`, `no_proxy`), as everywhere in Python.
+environment (`https_proxy`, `no_proxy`), as everywhere in Python. Loopback needs none, and what is sent there without
+TLS must not leave this machine by way of one.
 
     with HttpDeadline(10.0) as deadline:                 a timer shuts the connection down, whatever it waits for
         opener.open(request_of(url, deadline))           name → connect → TLS → request → headers → body
@@ -21,7 +22,9 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from threading import Lock, Timer  # noqa: TID251 (and it blocks, so another thread must)
 from types import TracebackType
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
+from kclient.config.oauth import is_loopback
 from kclient.security.secret import HiddenBytes
 
 
@@ -106,6 +109,13 @@ class _Secure(urllib.request.HTTPSHandler):
         return self.do_open(_maker(HTTPSConnection, req), req, **self._settings)
 
 
+class _Proxies(urllib.request.ProxyHandler):
+    def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:  # noqa: A002 (its name)
+        if is_loopback(urlsplit(f"//{req.host}").hostname or ""):
+            return None
+        return super().proxy_open(req, proxy, type)
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
         """Do not follow: the response stays an error."""
@@ -123,7 +133,7 @@ def _maker(kind: type[HTTPConnection], request: urllib.request.Request) -> Any:
 
 def bounded_opener(context: ssl.SSLContext | None = None) -> urllib.request.OpenerDirector:
     """Return an opener of bounded requests. `context` verifies servers; without it Python's default does."""
-    return urllib.request.build_opener(_NoRedirect, _Plain, _Secure(context))
+    return urllib.request.build_opener(_Proxies, _NoRedirect, _Plain, _Secure(context))
 
 
 # --- one exchange ----------------------------------------------------------------------------------------------------

@@ -329,17 +329,22 @@ def test_an_endpoint_that_is_slow_or_absent_costs_its_time_and_no_more(server: A
     assert "does not answer: " in refused(server, **{URL: "https://nowhere.invalid/token"})
 
 
-def test_a_proxy_of_the_environment_is_used(
+def test_a_proxy_of_the_environment_is_used_but_not_for_loopback(
     server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What is sent to loopback without TLS must not leave the machine by way of a proxy."""
+    far = {URL: "http://login.invalid/token", "allow.plaintext.credentials": "true"}
     with AuthorizationServer(clients={"reader": SECRET}) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         monkeypatch.setenv("no_proxy", "")
-        of_client(server)
+        of_client(server, **far)
         assert (len(proxy.requests), len(server.requests)) == (1, 0)
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
         of_client(server)
-        assert (len(proxy.requests), len(server.requests)) == (1, 1)
+        of_client(server, **{URL: server.token_url.replace("127.0.0.1", "localhost")})
+        assert (len(proxy.requests), len(server.requests)) == (1, 2)
+        monkeypatch.setenv("no_proxy", "login.invalid")
+        assert "does not answer" in refused(server, **far)
+        assert len(proxy.requests) == 1
 
 
 # --- TLS
