@@ -94,6 +94,8 @@ class Authenticator:
 
     async def close(self, timeout: float) -> None:
         """Cancel a request for a token, which no connection waits for any more. Wait at most `timeout` seconds."""
+        if self._credentials.tickets is not None:
+            self._credentials.tickets.close()
         if self._credentials.tokens is not None:
             await self._credentials.tokens.close(timeout)
 

@@ -7,14 +7,16 @@
 
 A ticket from a keytab is due when `sasl.kerberos.ticket.renew.window.factor` of its lifetime are over, and up to
 `sasl.kerberos.ticket.renew.jitter` more; after a failure, when `sasl.kerberos.min.time.before.relogin` have passed.
+A timer requests it then, as Java's thread does: a KDC that is down when a connection needs a ticket must not matter.
 A ticket cache belongs to somebody else, who renews it: it is read again for each authentication.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -56,7 +58,11 @@ class TicketTiming:
 
 
 class TicketSource:
-    """The ticket of one client, for all its connections, and the thread that its GSSAPI calls take turns in."""
+    """The ticket of one client, for all its connections, and the threads that its GSSAPI calls take turns in.
+
+    One thread is for the calls of connections, and one for renewals: while the KDC is silent, connections go on with
+    the kept ticket.
+    """
 
     def __init__(self, login: KerberosLogin, timing: TicketTiming, runtime: Runtime) -> None:
         self.service: Final = login.service
@@ -66,22 +72,31 @@ class TicketSource:
         self._ticket: Ticket | None = None  # of a keytab
         self._expires_at = 0.0
         self._renew_at = 0.0
+        self._began = 0.0  # of the last renewal, in the loop's time
         self._renewing: asyncio.Task[Ticket] | None = None
+        self._timer: asyncio.TimerHandle | None = None  # of the next renewal
         self._turn = asyncio.Lock()
+        self._renewal_turn = asyncio.Lock()
 
     async def ticket(self) -> Ticket:
         """Return a ticket that has not expired. Raise KerberosError if there is none."""
         kept = self._unexpired()
         if kept is not None and self._runtime.wall_clock() < self._renew_at:
             return kept
-        if self._renewing is None:
-            self._renewing = asyncio.create_task(self._renew())
-            self._renewing.add_done_callback(self._renewed)
+        renewing = self._begin_renewal()
         if kept is None:
             # A connection that gives up, because its time is over, must not take the request from the others.
-            return await asyncio.shield(self._renewing)
-        await asyncio.wait({self._renewing}, timeout=min(PATIENCE_SECONDS, self._left() - LEAST_SECONDS))
+            return await asyncio.shield(renewing)
+        patience = max(0.0, self._began + PATIENCE_SECONDS - self._runtime.now())
+        await asyncio.wait({renewing}, timeout=min(patience, self._left() - LEAST_SECONDS))
         return self._unexpired() or kept
+
+    def close(self) -> None:
+        """Renew no more. A thread that waits for the KDC ends when that has answered, or its time is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._renewing is not None:
+            self._renewing.cancel()
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a function that calls GSSAPI in a worker thread, one at a time.
@@ -89,15 +104,30 @@ class TicketSource:
         A KDC that does not answer blocks the thread for half a minute, also if no task waits for it any more. More
         threads would be blocked too, and the loop has few, which it needs to resolve names.
         """
-        await self._turn.acquire()
+        return await self._in_turn(self._turn, function, *arguments)
+
+    async def _in_turn(self, turn: asyncio.Lock, function: Callable[..., T], *arguments: object) -> T:
+        await turn.acquire()
         call = asyncio.ensure_future(self._runtime.offload(function, *arguments))
-        call.add_done_callback(self._called)
+        call.add_done_callback(functools.partial(_called, turn))
         return await asyncio.shield(call)
 
-    def _called(self, call: asyncio.Future[T]) -> None:
-        self._turn.release()
-        if not call.cancelled():
-            call.exception()  # retrieved, even if no task waits any more
+    def _begin_renewal(self) -> asyncio.Task[Ticket]:
+        """Return the renewal that runs, or begin one."""
+        if self._renewing is None:
+            self._began = self._runtime.now()
+            self._renewing = asyncio.create_task(self._renew(), name="kclient ticket")
+            self._renewing.add_done_callback(self._renewed)
+        return self._renewing
+
+    def _renew_later(self) -> None:
+        """Let the timer renew the ticket when that is due. Without one that is valid, connections ask."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._unexpired() is None:
+            return
+        pause = max(0.0, self._renew_at - self._runtime.wall_clock())
+        self._timer = asyncio.get_running_loop().call_later(pause, self._begin_renewal)
 
     def _left(self) -> float:
         return self._expires_at - self._runtime.wall_clock()
@@ -108,7 +138,7 @@ class TicketSource:
     async def _renew(self) -> Ticket:
         left = self._left() if self._unexpired() is not None else 0.0
         try:
-            ticket = await self.run(self._login.acquire, left)
+            ticket = await self._in_turn(self._renewal_turn, self._login.acquire, left)
         except KerberosError as exc:
             self._note_failure(exc)
             raise
@@ -117,6 +147,7 @@ class TicketSource:
             now = self._runtime.wall_clock()
             self._ticket, self._expires_at = ticket, now + ticket.seconds
             self._renew_at = self._timing.renew_at(now, self._expires_at, self._runtime.rng.random())
+            self._renew_later()
         return ticket
 
     def _note_failure(self, error: KerberosError) -> None:
@@ -127,11 +158,18 @@ class TicketSource:
                 error,
                 self._left(),
             )
+            self._renew_later()
 
     def _renewed(self, task: asyncio.Task[Ticket]) -> None:
         self._renewing = None
         if not task.cancelled():
             task.exception()  # retrieved, even if no task waits any more
+
+
+def _called(turn: asyncio.Lock, call: asyncio.Future[Any]) -> None:
+    turn.release()
+    if not call.cancelled():
+        call.exception()  # retrieved, even if no task waits any more
 
 
 def ticket_source_of(config: Config, runtime: Runtime) -> TicketSource:

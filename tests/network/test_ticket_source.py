@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 import threading
+from itertools import pairwise
 
 import attrs
 import pytest
@@ -22,6 +23,8 @@ from tests.network.support import connect
 from tests.realtime import within
 from tests.scripted_broker import ScriptedBroker
 from tests.security.test_sasl import handshake
+from tests.simulation.world import World
+from tests.simulation.world import run as simulate
 
 HOUR = 3_600.0
 GSSAPI = {
@@ -175,9 +178,65 @@ def test_a_silent_kdc_does_not_hold_up_a_client_with_a_valid_ticket(monkeypatch:
         login.silent = threading.Event()
         with within(1.0):
             assert await tickets.ticket() is ticket
+            # What follows needs no KDC for a broker whose ticket the client has, and must not wait for the renewal.
+            assert await tickets.run(lambda: login.inside) == 1
         login.silent.set()
 
     asyncio.run(main())
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_ticket_is_renewed_when_it_is_due_though_no_connection_asks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """On a virtual clock: tickets of an hour, and a KDC that refuses the first two renewals."""
+    times: list[float] = []
+
+    async def main(world: World) -> Ticket:
+        class VirtualLogin(Login):
+            def acquire(self, left: float) -> Ticket:
+                times.append(world.loop.time())
+                self.error = "the KDC refuses" if len(times) in (2, 3) else ""
+                return super().acquire(left)
+
+        tickets = TicketSource(VirtualLogin(), TicketTiming(), world.runtime("client"))  # type: ignore[arg-type]
+        first = await tickets.ticket()
+        await asyncio.sleep(0.95 * HOUR)
+        assert len(times) == 4
+        renewed = await tickets.ticket()
+        assert renewed is not first
+        tickets.close()
+        await asyncio.sleep(3 * HOUR)
+        return renewed
+
+    simulate(7, main, limit=5 * HOUR)
+    assert 0.8 * HOUR <= times[1] <= 0.86 * HOUR
+    assert [round(after - before) for before, after in pairwise(times[1:])] == [60, 60]
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.spec("B.4.12")
+def test_a_ticket_that_has_expired_is_requested_by_connections_alone() -> None:
+    times: list[float] = []
+
+    async def main(world: World) -> None:
+        class VirtualLogin(Login):
+            def acquire(self, left: float) -> Ticket:
+                times.append(world.loop.time())
+                self.error = "the KDC refuses" if len(times) > 1 else ""
+                return super().acquire(left)
+
+        tickets = TicketSource(VirtualLogin(), TicketTiming(), world.runtime("client"))  # type: ignore[arg-type]
+        await tickets.ticket()
+        await asyncio.sleep(10 * HOUR)
+        assert times[-1] <= HOUR + 1.0
+        seen = len(times)
+        with pytest.raises(KerberosError):
+            await tickets.ticket()
+        await asyncio.sleep(HOUR)
+        assert len(times) == seen + 1
+
+    simulate(7, main, limit=12 * HOUR)
 
 
 # --- before any connection
