@@ -23,9 +23,9 @@ myst_heading_anchors = 4
 # Lines that are indented by four are commands or output; ```python blocks run in tests/docs.
 highlight_language = "text"
 
+default_role = "literal"  # `poll()` in a docstring
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"
@@ -44,9 +44,13 @@ html_theme_options = {
         "font-stack--monospace": "ui-monospace, 'SF Mono', 'Cascadia Mono', 'DejaVu Sans Mono', monospace",
         "color-brand-primary": "#24507a",
         "color-brand-content": "#24507a",
+        "color-api-name": "#24507a",
+        "color-api-pre-name": "#5a6b7b",
     },
     "dark_css_variables": {
         "color-brand-primary": "#9ec3e6",
         "color-brand-content": "#9ec3e6",
+        "color-api-name": "#9ec3e6",
+        "color-api-pre-name": "#8a97a5",
     },
 }

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import kclient
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
@@ -50,3 +52,12 @@ def test_search_finds_by_a_file_that_the_page_loads_as_a_script(site: Path) -> N
     for word in ("rebalanc", "deadlett", "kc-601"):
         assert word in index.lower()
     assert 'src="searchindex.js"' in (site / "search.html").read_text()
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    pages = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
+    elsewhere = {"ConsumerSettings", "KclientError"}  # the page of all keys, and kclient.errors
+    assert {name for name in kclient.__all__ if f'id="kclient.{name}"' not in pages} == elsewhere
+    calls = {name for name in dir(kclient.Consumer) if not name.startswith("_")}
+    assert {name for name in calls if f'id="kclient.Consumer.{name}"' not in pages} == set()
+    assert {name for name in calls if f'id="kclient.AsyncConsumer.{name}"' not in pages} == set()

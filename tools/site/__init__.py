@@ -4,6 +4,7 @@
 |---|---|
 | links whose text is the name of a page | show its title |
 | links to files above docs/ | lead to the page that includes the file |
+| indented paragraphs of a docstring | are shown as they are |
 | README.md of a folder | lists the pages of its folder in the navigation; elsewhere it stays plain Markdown |
 """
 
@@ -40,9 +41,21 @@ def matched(record: logging.LogRecord) -> bool:
     return getattr(record, "subtype", None) != "empty_glob"
 
 
+def on_docstring(
+    _app: Any, _what: str, _name: str, _object: object, _options: object, lines: list[str]
+) -> None:
+    """Make indented paragraphs of a docstring literal blocks, in place: docstrings are plain text."""
+    for number in range(len(lines) - 1, 0, -1):
+        begins = lines[number].startswith("    ") and not lines[number - 1].strip()
+        above = next((line for line in reversed(lines[:number]) if line.strip()), "")
+        if begins and not above.startswith("    "):
+            lines[number:number] = ["::", ""]
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension; Sphinx calls this."""
     logging.getLogger("sphinx.sphinx.directives.other").addFilter(matched)
     app.connect("source-read", on_source_read)
+    app.connect("autodoc-process-docstring", on_docstring)
     app.add_lexer("cron", TextLexer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
