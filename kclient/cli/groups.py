@@ -397,6 +397,7 @@ async def _delete(config: Config, groups: Sequence[str], execute: bool, json: bo
             [(name, state, str(n)) for name, state, n in rows],
             right=(),
         )
-        sys.stderr.write("deleted\n" if execute else "nothing was changed; add --execute to delete them\n")
     sys.stdout.writelines(f"{line}\n" for line in lines)
+    if not json:
+        sys.stderr.write("deleted\n" if execute else "nothing was changed; add --execute to delete them\n")
     return OK
