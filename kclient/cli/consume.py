@@ -30,6 +30,7 @@ from kclient.text import printable
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
+    from kclient.cli.record_printer import RecordPrinter
     from kclient.records.records import Record
     from kclient.sync import Consumer
 
@@ -147,7 +148,7 @@ def consume(
     with stop_on_signals() as stop, Consumer(config=settings) as consumer:
         printer = RecordPrinter(consumer, limits, line, runtime, stop, commits=group is not None)
         if group is None:
-            _assign(consumer, topics, partition, start or Place(word="beginning"))
+            _assign(consumer, printer, topics, partition, start or Place(word="beginning"))
         else:
             for topic in topics:
                 _partitions(consumer, topic)
@@ -208,7 +209,13 @@ def _partitions(consumer: Consumer, topic: str) -> list[TopicPartition]:
     raise unknown_topic(topic, consumer.list_topics())
 
 
-def _assign(consumer: Consumer, topics: Sequence[str], numbers: Sequence[int] | None, start: Place) -> None:
+def _assign(
+    consumer: Consumer,
+    printer: RecordPrinter,
+    topics: Sequence[str],
+    numbers: Sequence[int] | None,
+    start: Place,
+) -> None:
     """Assign the partitions and seek to where they begin; say where the log does not have the wanted offset."""
     partitions = [tp for topic in dict.fromkeys(topics) for tp in _partitions(consumer, topic)]
     if numbers:
@@ -219,8 +226,11 @@ def _assign(consumer: Consumer, topics: Sequence[str], numbers: Sequence[int] | 
                 f"{max(tp.partition for tp in partitions)}"
             )
         partitions = [tp for tp in partitions if tp.partition in numbers]
+    # Before there is a Fetch: a broker answers ListOffsets only after the Fetch that waits for records.
+    starts = offsets_of(consumer, partitions, start)
+    printer.look_up_ends(partitions)
     consumer.assign(partitions)
-    for tp, at in offsets_of(consumer, partitions, start).items():
+    for tp, at in starts.items():
         if start.offset is not None and at != start.offset:
             where = "begins" if at > start.offset else "ends"
             sys.stderr.write(

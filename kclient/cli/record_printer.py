@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import attrs
@@ -70,9 +70,10 @@ class RecordPrinter:
     def run(self) -> None:
         """Read and print until a limit or a signal; commit what was printed, also after an error."""
         try:
+            self._check_positions()
             while not self._finished():
                 records = self._consumer.poll(POLL_SECONDS)
-                self._look_up_ends()
+                self.look_up_ends(self._consumer.assignment())
                 for record in records:
                     if self._stop or self._counted():
                         break
@@ -121,12 +122,10 @@ class RecordPrinter:
         at_end = bool(self._ends) and self._done >= set(self._consumer.assignment())
         return bool(self._stop) or self._counted() or at_end
 
-    def _look_up_ends(self) -> None:
-        """Find where the partitions stop that are newly assigned."""
-        if self._limits.end is None:
-            return
-        new = [tp for tp in self._consumer.assignment() if tp not in self._ends]
-        if new:
+    def look_up_ends(self, partitions: Iterable[TopicPartition]) -> None:
+        """Find where the partitions stop for which that is not known yet."""
+        new = [tp for tp in partitions if tp not in self._ends]
+        if new and self._limits.end is not None:
             self._ends |= offsets_of(self._consumer, new, self._limits.end)
 
     def _check_positions(self) -> None:
