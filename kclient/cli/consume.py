@@ -22,9 +22,10 @@ from kclient.cli import program
 from kclient.cli.exit_codes import INTERRUPTED, OK
 from kclient.cli.options import ConnectionOptions, choice, flag, option
 from kclient.cli.places import Place, offsets_of, parse_place
-from kclient.cli.record_format import Form, RecordFormat, unescaped
+from kclient.cli.record_format import REGISTRY, Form, RecordFormat, unescaped
 from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
+from kclient.security.secret import env
 from kclient.spark.ingest.stop_signals import stop_on_signals
 from kclient.text import printable
 from kclient.types import TopicPartition
@@ -101,7 +102,21 @@ def consume(
     ] = None,
     json: Annotated[bool, flag("one JSON object on a line for each record", group=HOW, alias="-J")] = False,
     key_format: Annotated[str, choice("what keys are", Form, group=HOW)] = "text",
-    value_format: Annotated[str, choice("what values are", Form, group=HOW)] = "text",
+    value_format: Annotated[
+        str | None, choice("what values are (default text, or registry with --registry)", Form, group=HOW)
+    ] = None,
+    registry: Annotated[
+        str | None,
+        option(
+            "the schema registry of values (Avro, JSON Schema), and of keys with --key-format registry",
+            "URL",
+            group=HOW,
+        ),
+    ] = None,
+    registry_auth_env: Annotated[
+        str | None,
+        option("the environment variable with user:password or 'bearer TOKEN' for it", "NAME", group=HOW),
+    ] = None,
     null: Annotated[str, option("what stands for null in text", "TEXT", group=HOW, alias="-Z")] = "",
     connection: Annotated[ConnectionOptions, Parameter(name="*")] = ConnectionOptions(),  # noqa: B008 – frozen
 ) -> int:
@@ -126,9 +141,8 @@ def consume(
     )
     if count is not None and count < 1:
         raise ArgumentError(f"--count must be 1 or more, not {count}")
-    line = _line_of(
-        RecordFormat(cast(Form, key_format), cast(Form, value_format), null), format, key_separator, json
-    )
+    form = _format(key_format, value_format, null, registry, registry_auth_env)
+    line = _line_of(form, format, key_separator, json)
     if group is not None and partition:
         raise ArgumentError(
             "--partition is not allowed with --group: the group decides who reads which partition"
@@ -158,6 +172,21 @@ def consume(
     if stop and not (stop.signal == signal.SIGTERM and limits.end is None and count is None):
         return INTERRUPTED
     return OK
+
+
+def _format(key: str, value: str | None, null: str, url: str | None, auth_env: str | None) -> RecordFormat:
+    """Return what keys and values are. Raise ArgumentError for a registry without a use, or the other way round."""
+    value = value or ("text" if url is None else REGISTRY)
+    if (url is not None) != (REGISTRY in (key, value)):
+        raise ArgumentError(f"--registry URL belongs to --value-format {REGISTRY} or --key-format {REGISTRY}")
+    if auth_env is not None and url is None:
+        raise ArgumentError("--registry-auth-env belongs to --registry URL")
+    deserializer = None
+    if url is not None:
+        from kclient.deserializers import registry
+
+        deserializer = registry(url, auth=None if auth_env is None else env(auth_env))
+    return RecordFormat(cast(Form, key), cast(Form, value), null, deserializer)
 
 
 def _end(until: str | None, exit_at_end: bool, runtime: Runtime) -> Place | None:

@@ -14,20 +14,24 @@ import re
 import struct
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import date, time
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import attrs
 
 from kclient.cli.places import time_text
-from kclient.errors import ArgumentError, DecodeError
+from kclient.errors import ArgumentError, DecodeError, KclientError
 from kclient.text import printable_lines
 
 if TYPE_CHECKING:
+    from kclient.deserializers import RegistryDeserializer
     from kclient.records.records import Record
 
 Decoder: TypeAlias = Callable[[bytes], Any]
 Pieces: TypeAlias = "Callable[[Record[Any, Any]], bytes]"
-Form = Literal["text", "json", "hex", "base64", "short", "integer", "long", "float", "double", "uuid"]
+Form = Literal[
+    "text", "json", "hex", "base64", "short", "integer", "long", "float", "double", "uuid", "registry"
+]
 
 
 def _number(layout: str) -> Decoder:
@@ -55,6 +59,7 @@ DECODERS: Final[Mapping[Form, Decoder]] = {
     "double": _number(">d"),
     "uuid": lambda data: str(uuid.UUID(data.decode("ascii"))),
 }
+REGISTRY: Final = "registry"
 _BAD_DATA: Final = (ValueError, struct.error, RecursionError)
 _TOKEN: Final = re.compile(r"%(.?)|\\(x[0-9A-Fa-f]{2}|.?)", re.DOTALL)
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
@@ -62,11 +67,12 @@ _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
 
 @attrs.frozen
 class RecordFormat:
-    """What is printed of keys and values, and what stands for null in text."""
+    """What is printed of keys and values, and what stands for null in text; `registry` decodes the form `registry`."""
 
     key: Form = "text"
     value: Form = "text"
     null: str = ""
+    registry: RegistryDeserializer[Any] | None = None
 
     def decoded(self, record: Record[Any, Any], part: Literal["key", "value"]) -> Any:
         """Return the key or value as JSON has it. Raise DecodeError."""
@@ -74,7 +80,13 @@ class RecordFormat:
         if data is None:
             return None
         try:
+            if form == REGISTRY and self.registry is not None:
+                return self.registry.deserialize(record.topic, record.headers, data)
             return DECODERS[form](data)
+        except (
+            KclientError
+        ):  # of the registry, which does not answer or refuses; a ConfigError is a ValueError too
+            raise
         except _BAD_DATA as exc:
             raise _not_decoded(record, part, form) from exc
 
@@ -86,7 +98,7 @@ class RecordFormat:
         if form == "text":
             return bytes(data)
         found = self.decoded(record, part)
-        return (_compact(found) if form == "json" else str(found)).encode()
+        return (_compact(found) if form in ("json", REGISTRY) else str(found)).encode()
 
     def to_json(self, record: Record[Any, Any]) -> dict[str, Any]:
         """Return one line of `--json`; keys are only ever added to it."""
@@ -178,13 +190,21 @@ def _headers(record: Record[Any, Any]) -> bytes:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_json)
+
+
+def _as_json(value: Any) -> Any:
+    """Return what JSON has no type for: bytes, dates and times of Avro's logical types, decimals."""
+    if isinstance(value, bytes):
+        return _text(value)
+    return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
 def _not_decoded(record: Record[Any, Any], part: str, form: str) -> DecodeError:
     place = f"{record.topic}-{record.partition} at offset {record.offset}"
+    what = "framed with an id that the registry has" if form == REGISTRY else form
     return DecodeError(
-        f"The {part} of the record in {place} is not {form}. It was written in another format, or is damaged. "
+        f"The {part} of the record in {place} is not {what}. It was written in another format, or is damaged. "
         f"Look at it with --{part}-format hex -p {record.partition} -o {record.offset} -n 1, or begin after it.",
         topic=record.topic,
         partition=record.partition,

@@ -19,7 +19,9 @@ from kclient import TopicPartition
 from kclient.embedded import EmbeddedCluster
 from kclient.records.writer import NewRecord
 from tests.cli.support import COMMAND, PATIENCE, Done, call
+from tests.deserializers.test_registry import VALUE, avro
 from tests.lag.lag_setup import transaction
+from tests.spark.registry import registry_server
 
 HOUR = 3_600_000
 NOON = (int(time.time()) - 24 * 3600) * 1000  # younger than the retention, by which the cluster deletes
@@ -314,3 +316,54 @@ def test_a_terminal_is_not_steered_by_records_and_progress_is_shown_beside_a_fil
 
     assert on_terminal() == b"\r\n\\x1b[31m\r\n"
     assert b"2 records in " in on_terminal(stdout=subprocess.DEVNULL)
+
+
+# --- the schema registry
+
+
+@pytest.mark.filterwarnings("ignore:The httpx module is deprecated")
+def test_values_and_keys_of_a_registry_are_json(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with registry_server() as server:
+        written = avro(server, VALUE)
+        cluster.create_topic("framed")
+        cluster.produce("framed", [(written, written), (None, None)])
+        done = read(cluster, capsys, "-e", "--registry", server.url, topic="framed")
+        first, second = done.out.split("\n")[:2]
+        as_json = {"id": 7, "amount": "12.50", "at": "2026-01-31T08:00:00+00:00", "tags": ["new", "gift"]}
+        assert (json.loads(first), second) == (as_json, "")
+        words = ("--registry", server.url, "--key-format", "registry", "--value-format", "hex")
+        both = read(cluster, capsys, "-e", "-J", *words, topic="framed").events[0]
+        assert (both["key"], both["value"]) == (as_json, written.hex())
+        bad = read(cluster, capsys, "-e", "--registry", server.url)
+        assert bad.code == 6
+        assert "is not framed with an id that the registry has" in bad.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--value-format", "registry"], "--registry URL belongs to --value-format registry"),
+        (["--registry", "http://127.0.0.1:1", "--value-format", "text"], "--registry URL belongs to"),
+        (["--registry-auth-env", "X"], "--registry-auth-env belongs to --registry URL"),
+        (["--registry", "http://user:secret@127.0.0.1:1"], "with no user or password in it"),
+    ],
+)
+def test_a_registry_that_cannot_be_meant(
+    words: list[str], says: str, cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = read(cluster, capsys, "-e", *words)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert "secret" not in done.err
+
+
+def test_a_registry_that_does_not_answer_ends_with_3(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.create_topic("framed-elsewhere")
+    cluster.produce("framed-elsewhere", [b"\0" + (987_654).to_bytes(4, "big") + b"x"])
+    done = read(cluster, capsys, "-e", "--registry", "http://127.0.0.1:1", topic="framed-elsewhere")
+    assert (done.code, done.out) == (3, "")
+    assert "127.0.0.1:1" in done.err
