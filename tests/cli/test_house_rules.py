@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kclient.cli import MODULE, SCRIPT, program
-from tests.cli.support import call, job, run
+from tests.cli.support import COMMAND, call, job, run
 
 COMMANDS = [
     ["consume"],
@@ -293,3 +295,31 @@ def test_the_completion_of_bash_completes() -> None:
         ["bash", "-c", asks, "bash", script], capture_output=True, text=True, timeout=30, check=True
     )
     assert shown.stdout.split() == ["ingest"]
+
+
+def test_a_terminal_shows_help_without_colour_where_none_is_wanted() -> None:
+    def shown(**environment: str) -> bytes:
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [*COMMAND, "topics", "--help"],
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm-256color", **environment},
+        )
+        os.close(theirs)
+        page = b""
+        while True:
+            try:
+                data = os.read(ours, 65_536)
+            except OSError:  # the end of a terminal
+                break
+            if not data:
+                break
+            page += data
+        os.close(ours)
+        assert process.wait(30) == 0
+        return page
+
+    coloured = re.compile(rb"\x1b\[[0-9;]*3[0-7]")
+    assert coloured.search(shown(NO_COLOR=""))
+    assert not coloured.search(shown(NO_COLOR="1"))
