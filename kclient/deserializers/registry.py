@@ -75,6 +75,7 @@ class RegistryDeserializer(Generic[V_co]):
     ) -> None:
         self._registry = registry
         self._schema = schema
+        self._expected = "PROTOBUF" if message is not None else "AVRO" if schema is not None else None
         self._message = None if message is None else _Messages(message)
         self._max_elements = max_elements
         self._unknown = _UnknownIds(registry.url)
@@ -93,12 +94,21 @@ class RegistryDeserializer(Generic[V_co]):
         self._unknown.check(schema_id)
         try:
             found = self._registry.schema(schema_id)
-            return self._reader_of(found, what)
         except UnknownSchemaError as exc:
             self._unknown.note(schema_id)
             raise BadValueError(str(exc)) from None
+        try:
+            return self._reader_of(found, what)
+        except (BadValueError, UnknownSchemaError) as exc:
+            return functools.partial(
+                _refuse, str(exc)
+            )  # kept too: a schema is not parsed again for each value
 
     def _reader_of(self, found: RegisteredSchema, what: str) -> Callable[[bytes], Any]:
+        if self._expected not in (found.kind, None):
+            raise BadValueError(
+                f"{what} is of the type {printable(found.kind)}, and the deserializer is for {self._expected}"
+            )
         if found.kind == "JSON":
             return lambda data: parse_json(data[FRAME_SIZE:])
         if found.kind == "PROTOBUF":
@@ -108,13 +118,12 @@ class RegistryDeserializer(Generic[V_co]):
                     "Write registry(url, message=Order)."
                 )
             return self._message.read
-        if self._message is not None:
-            name = self._message.name
-            raise BadValueError(
-                f"{what} is of the type {printable(found.kind)}, and the values should be {name}"
-            )
         reader = AvroReader.of(avro_text(found, what), self._schema, objects=True)
         return lambda data: reader.value(data, FRAME_SIZE, self._max_elements, "max_elements")
+
+
+def _refuse(reason: str, _data: bytes) -> Any:
+    raise BadValueError(reason)
 
 
 class _Messages:

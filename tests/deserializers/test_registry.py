@@ -19,6 +19,7 @@ import pytest
 from kclient import AsyncConsumer, Consumer, TopicPartition, env
 from kclient.deserializers import BadValueError, registry
 from kclient.deserializers import registry as registry_of
+from kclient.deserializers.avro import AvroReader
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, ConnectError, DecodeError
 from kclient.network import schema_registry as registry_module
@@ -240,6 +241,38 @@ def test_a_topic_of_unknown_ids_asks_a_hundred_times_and_not_for_each_record(ser
     with pytest.raises(ConnectError, match="does not have 100 schemas"):
         deserializer.deserialize("orders", (), framed(100, b""))
     assert len(server.asked) == 100
+
+
+def test_a_schema_of_another_kind_than_the_deserializer_is_for_is_refused(server: RegistryServer) -> None:
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+    document = framed(server.add("orders-value", {"type": "object"}, "JSON"), b"{}")
+    for deserializer, kind in (
+        (registry(server.url, message=Timestamp), "PROTOBUF"),
+        (registry(server.url, schema='"int"'), "AVRO"),
+    ):
+        with pytest.raises(BadValueError, match=f"is of the type JSON, and the deserializer is for {kind}"):
+            deserializer.deserialize("orders", (), document)
+    assert registry(server.url).deserialize("orders", (), document) == {}
+
+
+def test_a_schema_that_cannot_be_used_is_looked_at_once(
+    server: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = server.add("orders-value", {"type": "record", "name": "Order"})
+    looks: list[str] = []
+    make = AvroReader.of
+
+    def counted(text: str, wanted: str | None, *, objects: bool) -> AvroReader:
+        looks.append(text)
+        return make(text, wanted, objects=objects)
+
+    monkeypatch.setattr(AvroReader, "of", counted)
+    deserializer = registry(server.url)
+    for _ in range(3):
+        with pytest.raises(BadValueError, match="the schema of its writer cannot be used"):
+            deserializer.deserialize("orders", (), framed(number, b""))
+    assert len(looks) == 1
 
 
 def test_credentials_are_sent_and_never_shown(
