@@ -36,6 +36,7 @@ GROUP_OF_FIXTURE: Final = {
     "_kafka1": "kafka1",
     "_kafka28": "kafka28",
     "secure_kafka": "secure-kafka",
+    "oauth_kafka": "oauth-kafka",
     "spark": "spark",
 }
 ENDED_WITH_GROUP: Final = {*GROUP_OF_FIXTURE, "_targets", "broker"}
