@@ -37,7 +37,13 @@ from kclient.protocol.message import Message
 from kclient.runtime import Runtime
 from kclient.security.jaas import parse_jaas
 from kclient.security.kerberos import GssapiClient, KerberosError
-from kclient.security.oauthbearer import SEPARATOR, TokenError, bearer_message, describe_refusal
+from kclient.security.oauthbearer import (
+    SEPARATOR,
+    TokenError,
+    bearer_message,
+    describe_refusal,
+    describe_token,
+)
 from kclient.security.plain import plain_token
 from kclient.security.scram import Challenge, ScramClient, ScramError, salted_password
 from kclient.security.secret import HiddenBytes, HiddenText, Secret, without_secret
@@ -190,7 +196,7 @@ class _SaslExchange:
                 tokens.discard(token)
                 await self._token(SEPARATOR)  # RFC 7628, 3.2.3: the broker refuses only after this
                 raise self._error(
-                    BEARER_REFUSED, code=describe_refusal(challenge, token.value), advice=tokens.advice
+                    BEARER_REFUSED, code=describe_refusal(challenge, token.value), **self._of_token(tokens)
                 )
         except AuthenticationError:
             tokens.discard(token)
@@ -259,10 +265,14 @@ class _SaslExchange:
         if response.error_code != NONE:
             message = self._without_secret(response.error_message or "")
             text = REFUSED.get(self.mechanism, CREDENTIALS_REFUSED)
-            advice = "" if self.credentials.tokens is None else self.credentials.tokens.advice
-            raise self._error(text, code=describe_code(response.error_code, message), advice=advice)
+            values = {} if self.credentials.tokens is None else self._of_token(self.credentials.tokens)
+            raise self._error(text, code=describe_code(response.error_code, message), **values)
         self.lifetime_ms = response.session_lifetime_ms
         return self._checked_size(response.auth_bytes)
+
+    def _of_token(self, tokens: TokenSource) -> dict[str, str]:
+        """Return what BEARER_REFUSED says of the token that was sent."""
+        return {"token": describe_token(self.secret, self.runtime.wall_clock()), "advice": tokens.advice}
 
     def _checked_size(self, token: bytes) -> bytes:
         if len(token) > MAX_TOKEN_BYTES:
@@ -393,7 +403,7 @@ CREDENTIALS_REFUSED: Final = (
 BEARER_REFUSED: Final = (
     "{peer} refused the token of {mechanism}: {code}. "
     "It may have expired, not be valid yet by the broker's clock, or have another audience, issuer or scope than the "
-    "broker expects. {advice}"
+    "broker expects. {token}{advice}"
 )
 BEARER_MISSING: Final = (
     "{peer}: no token for {mechanism}: {why}. "

@@ -27,6 +27,7 @@ from kclient.text import printable
 SEPARATOR: Final = b"\x01"
 SCHEME: Final = "bearer "
 AUTH: Final = "auth"
+COMPARED: Final = (("aud", "audience"), ("iss", "issuer"), ("scope", "scope"))
 MOST_SHOWN: Final = 4_096  # bytes of a refusal; an honest one has a hundred
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, 2.1
@@ -98,6 +99,27 @@ def describe_refusal(challenge: bytes, secret: str = "") -> str:
     scope = found.get("scope")
     wanted = f", scope {_shown(scope, secret)}" if isinstance(scope, str) and scope else ""
     return f"status {_shown(found['status'], secret)}{wanted}"
+
+
+def describe_token(token: str, now: float) -> str:
+    """Return a sentence with what a broker compares of a JSON Web Token: audience, issuer, times.
+
+    `now` is in seconds since 1970. None of these is secret; the subject and other claims are left out. Return "" for
+    any other token.
+    """
+    try:
+        claims = claims_of(token)
+        ends, begins = (_seconds(claims.get(name)) for name in ("exp", "nbf"))
+    except ValueError:
+        return ""
+    found = [
+        f"{what} {printable(_text(claims.get(name)))}" for name, what in COMPARED if _text(claims.get(name))
+    ]
+    if ends is not None:
+        found.append(f"end in {ends - now:,.0f} s" if ends >= now else f"end {now - ends:,.0f} s ago")
+    if begins is not None and begins > now:
+        found.append(f"beginning in {begins - now:,.0f} s")
+    return f"By this machine's clock, the token has {', '.join(found)}. " if found else ""
 
 
 def _shown(text: str, secret: str) -> str:

@@ -13,6 +13,7 @@ from kclient.security.oauthbearer import (
     bearer_message,
     claims_of,
     describe_refusal,
+    describe_token,
     is_unsecured,
     read_bearer_message,
     unsecured_token,
@@ -64,6 +65,28 @@ def test_other_bytes_are_refused(message: bytes) -> None:
 )
 def test_a_refusal_is_described_whatever_it_is(challenge: bytes, text: str) -> None:
     assert describe_refusal(challenge) == text
+
+
+@pytest.mark.parametrize(
+    ("claims", "text"),
+    [
+        (
+            {"aud": ["a", "b"], "iss": "i", "scope": "read", "exp": 160},
+            "audience a b, issuer i, scope read, end in 60 s",
+        ),
+        ({"aud": "\x1b[31m", "exp": 40, "nbf": 30}, "audience \\x1b[31m, end 60 s ago"),
+        ({"exp": 5_000, "nbf": 1_200}, "end in 4,900 s, beginning in 1,100 s"),
+        ({"aud": {"a": 1}, "iss": 7, "exp": "soon", "sub": "alice"}, ""),
+        ({"exp": 10**400}, ""),
+    ],
+)
+def test_of_a_token_is_said_what_a_broker_compares(claims: dict[str, object], text: str) -> None:
+    said = describe_token(unsecured_token(claims), now=100.0)
+    assert said == (f"By this machine's clock, the token has {text}. " if text else "")
+
+
+def test_nothing_is_said_of_a_token_that_is_no_jwt() -> None:
+    assert describe_token("opaque", now=100.0) == ""
 
 
 def test_claims_are_read_without_checking_the_signature() -> None:
