@@ -69,14 +69,18 @@ def _collect(path: Path) -> None:
 
 
 class Workspace:
-    """One copy of the tracked files in a folder that the caller removes."""
+    """One copy of the tracked files, and of the extension, in a folder that the caller removes.
+
+    The tests run with the Python decoder, which edits can break, but for those that ask for the native one.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
-        for name in listed.stdout.split("\0"):
+        extension = (str(path.relative_to(ROOT)) for path in (ROOT / "kclient" / "records").glob("_native*.so"))
+        for name in (*listed.stdout.split("\0"), *extension):
             if name and (ROOT / name).exists():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
@@ -121,7 +125,11 @@ class Workspace:
             *files,
         ]
         command += ["--spec-rows", row, *([] if whole else ["-m", LEFT_OUT])]
-        env = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = os.environ | {
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "KCLIENT_DECODER": "python",
+        }
         process = subprocess.Popen(
             command,
             cwd=self.folder,

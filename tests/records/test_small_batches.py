@@ -58,6 +58,13 @@ def test_small_batches_become_one_run(codec: int) -> None:
     assert chunk.next_offset == 12
 
 
+@pytest.mark.spec("B.10.10")
+def test_the_position_is_after_the_last_batch_whose_last_records_compaction_has_removed() -> None:
+    chunk = reader(batch(0) + batch(3, last_offset=8)).take(1_000)
+    assert sizes(chunk) == [6]
+    assert chunk.next_offset == 9
+
+
 def test_a_batch_that_is_wanted_in_part_is_read_the_general_way() -> None:
     found = reader(batches(0, 3, 6))
     assert [sizes(found.take(4)) for _ in range(3)] == [[3, 1], [2, 2], [1]]
@@ -102,6 +109,7 @@ def test_only_batches_that_are_alike_are_read_together(other: bytes, sizes_of_ru
     assert sizes(reader(data).take(1_000)) == sizes_of_runs
 
 
+@pytest.mark.spec("B.12")
 def test_transactions_are_read_one_by_one_where_aborted_ones_are_hidden() -> None:
     of_one = {"is_transactional": True, "producer_id": 1, "producer_epoch": 0}
     data = batches(0, 3) + batches(6, 9, **of_one) + batches(12, 15)
