@@ -57,7 +57,7 @@ def decode(
             if api is None or version is None
             else read_response(frame, _key(api), version)
         )
-        sys.stdout.write(json_form.dumps(found, ensure_ascii=False, indent=None if json else 2) + "\n")
+        sys.stdout.write(json_form.dumps(found, indent=None if json else 2) + "\n")
     return OK
 
 

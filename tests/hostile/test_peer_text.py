@@ -20,6 +20,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.protocol.message import Struct, within
 from kclient.protocol.registry import message_class
 from kclient.text import LONGEST_TEXT
+from tests.lag.lag_setup import commit
 
 EVIL = "evil\x1b[2J\r\n\x9b1m\u202e\x00" + "x" * 6_000
 SHOWN = r"evil\x1b[2J\r\n"
@@ -47,6 +48,7 @@ LAG = [
     "OffsetFetch",
     "ListOffsets",
 ]
+LOOKED_AT = ["Metadata", "FindCoordinator", "ListGroups", "DescribeConfigs"]
 Path = tuple[str, ...]
 
 
@@ -200,6 +202,35 @@ def test_no_string_of_a_response_steers_a_terminal(
                 cluster.lift(rule)
 
     asyncio.run(take_part())
+    shown = capfd.readouterr()
+    lines = [*shown.out.split("\n"), *shown.err.split("\n")]
+    assert unfit(lines) == []
+    assert unfit(heard.lines) == []
+    assert sum(SHOWN in line for line in lines) >= 5
+
+
+def test_no_string_of_a_response_steers_a_terminal_through_other_commands(
+    cluster: EmbeddedCluster, heard: Heard, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cluster.create_topic("short", config={"retention.ms": "60000"})
+    commit(cluster.bootstrap_servers, "g", {TopicPartition("orders", 0): 0})
+    words = [
+        "-b",
+        cluster.bootstrap_servers,
+        "--set",
+        "default.api.timeout.ms=500",
+        "--set",
+        "client.id=teller",
+    ]
+    for api, path in cases(LOOKED_AT):
+        rule = cluster.on(api, spoiling(path), client_id="teller")
+        for command in (
+            ["topics", "describe", "short"],
+            ["groups"],
+            ["doctor", "--topic", "orders", "--group", "g"],
+        ):
+            main([*command, *words])
+        cluster.lift(rule)
     shown = capfd.readouterr()
     lines = [*shown.out.split("\n"), *shown.err.split("\n")]
     assert unfit(lines) == []
