@@ -79,7 +79,9 @@ class Workspace:
         listed = subprocess.run(
             ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
         )
-        extension = (str(path.relative_to(ROOT)) for path in (ROOT / "kclient" / "records").glob("_native*.so"))
+        extension = (
+            str(path.relative_to(ROOT)) for path in (ROOT / "kclient" / "records").glob("_native*.so")
+        )
         for name in (*listed.stdout.split("\0"), *extension):
             if name and (ROOT / name).exists():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
