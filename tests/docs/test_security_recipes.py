@@ -153,9 +153,9 @@ OF_BROKERS: list[tuple[str, str, dict[str, str]]] = [
     ("SCRAM-SHA-256", sasl.MECHANISM_NOT_OFFERED, {"offered": "SCRAM-SHA-512"}),
     ("SCRAM-SHA-512", sasl.MECHANISM_NOT_OFFERED, {"offered": "OAUTHBEARER, AWS_MSK_IAM"}),
     ("PLAIN", sasl.CREDENTIALS_REFUSED, {"code": "SASL_AUTHENTICATION_FAILED (58)"}),
-    ("OAUTHBEARER", sasl.BEARER_REFUSED, {"code": "status invalid_token", "advice": COMPARE}),
+    ("OAUTHBEARER", sasl.BEARER_REFUSED, {"code": "status invalid_token", "token": "", "advice": COMPARE}),
     *(
-        ("OAUTHBEARER", sasl.BEARER_REFUSED, {"code": "x", "advice": kind.ADVICE})
+        ("OAUTHBEARER", sasl.BEARER_REFUSED, {"code": "x", "token": "", "advice": kind.ADVICE})
         for kind in (MskIamTokens, AzureTokens, GcpTokens)
     ),
 ]

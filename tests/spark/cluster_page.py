@@ -17,7 +17,16 @@ from tests.docs.blocks import python_blocks
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "spark-cluster.md").read_text(encoding="utf-8")
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "generated", "kclient", "pyspark_kclient")
+SHIPPED = (
+    "pyproject.toml",
+    "setup.py",
+    "README.md",
+    "LICENSE",
+    "generated",
+    "docs/errors",
+    "kclient",
+    "pyspark_kclient",
+)
 
 
 def command(beginning: str) -> str:
