@@ -47,6 +47,14 @@ LOOKUPS: Final[Mapping[FetchState, str]] = {
     AWAIT_VALIDATION: "the check of its position against the leader's log (OffsetForLeaderEpoch)",
 }
 
+BEGAN_AT_END: Final = (
+    ". It began there, so the records before it are not read; where nothing is committed, "
+    "auto_offset_reset='earliest' begins with them"
+)
+NOTHING_ASSIGNED: Final = (
+    "; no partition is assigned to it, as happens where a group has more members than partitions"
+)
+
 
 async def explain(core: ConsumerCore, *, ask: bool, timeout: float) -> Explanation:
     """Return one sentence for each assigned partition. A broker's failure is not raised."""
@@ -74,10 +82,19 @@ def _describe_consumer(core: ConsumerCore) -> str:
         return "a rebalance waits for the next poll() to go on"
     if core.subscription.automatic:
         topics = ", ".join(core.subscription.topics) or _describe_pattern(core)
-        sentence = describe_membership(core.group, topics, core.runtime.now())
+        sentence = describe_membership(core.group, topics, core.runtime.now()) + _without_partitions(core)
     else:
         sentence = f"{len(core.positions)} partitions are assigned by hand"
     return sentence + core.missing_topics.describe()
+
+
+def _without_partitions(core: ConsumerCore) -> str:
+    """Return what a member of a stable group may lack, if its topics have partitions."""
+    membership, topics = core.group.membership.current, core.cluster.metadata.topics
+    if membership is None or not membership.stable or core.positions:
+        return ""
+    exist = any(name in topics and topics[name].partitions for name in core.subscription.topics)
+    return NOTHING_ASSIGNED if exist else ""
 
 
 def _describe_pattern(core: ConsumerCore) -> str:
@@ -229,7 +246,10 @@ def _at_the_end(
             f"{(high_watermark or 0) - position} offsets before the high watermark"
         )
     if high_watermark is not None and position >= high_watermark:
-        return f"at the end: position {position} is the high watermark of the last response"
+        skipped = state.began_at_end == position and position > (state.log_start_offset or 0)
+        return f"at the end: position {position} is the high watermark of the last response" + (
+            BEGAN_AT_END if skipped else ""
+        )
     return None
 
 

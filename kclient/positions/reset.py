@@ -17,7 +17,7 @@ from kclient.errors import KclientError, OffsetOutOfRangeError
 from kclient.log import get_logger
 from kclient.positions.list_offsets import ListedOffsets, group_by_leader, list_offsets_from
 from kclient.positions.lookup_context import LookupContext, OffsetReset, report_resets
-from kclient.positions.state import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetchPosition
+from kclient.positions.state import EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, FetchPosition
 from kclient.text import format_names, format_partitions
 from kclient.types import TopicPartition
 
@@ -101,6 +101,7 @@ class ResetLookup:
         leader = self._context.cluster.metadata.leader(tp)
         # The epoch of the data is not known before the first fetch, so this position is not validated.
         self._context.positions.set_position(tp, FetchPosition(offset, None, leader))
+        state.began_at_end = offset if strategy == LATEST else None
         return None if lost is None or strategy is None else OffsetReset(tp, lost, offset, strategy.name)
 
 

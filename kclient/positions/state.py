@@ -139,7 +139,7 @@ class PartitionState:
     made before counts. `request_in_flight`: a ListOffsets or OffsetForLeaderEpoch for it is in flight, `retry_at`: none
     is sent before. `divergence`: a Fetch response contained the result of a validation. `topic_replaced`: the position
     belongs to a deleted topic, and another topic has its name. `delivered_topic_id`: the topic of the records delivered
-    last, or of the last seek.
+    last, or of the last seek. `began_at_end`: the offset to which a reset to the end of the log set the position.
     """
 
     position_version: int
@@ -164,6 +164,7 @@ class PartitionState:
     topic_id: bytes | None = None
     topic_replaced: bool = False
     delivered_topic_id: bytes | None = None
+    began_at_end: int | None = None
 
     @property
     def delivered_topic_is_gone(self) -> bool:

@@ -91,6 +91,56 @@ def test_at_the_end_names_the_position_and_the_fetch_that_waits_there() -> None:
     on_a_cluster(play)
 
 
+def test_at_the_end_says_that_it_began_there_until_something_was_read() -> None:
+    """The first question of newcomers: why does my new group read nothing of what is there?"""
+
+    async def play(kafka: EmbeddedCluster) -> None:
+        kafka.produce("a", ["0", "1"])
+        async with reading(kafka, A0, auto_offset_reset="latest") as consumer:
+            assert not await consumer.poll(0.1)
+            await says(
+                consumer, A0, r"at the end: position 2 is .* It began there, so the records before it are"
+            )
+            kafka.produce("a", ["2"])
+            assert len(await consumer.poll(5)) == 1
+            assert "It began there" not in await says(consumer, A0, r"at the end: position 3 is")
+            consumer.seek_to_beginning([A0])
+            while consumer.current_lag(A0) != 0:
+                await consumer.poll(1)
+            assert "It began there" not in await says(consumer, A0, r"at the end: position 3 is")
+
+    on_a_cluster(play)
+
+
+def test_at_the_end_of_an_empty_log_nothing_was_left_out() -> None:
+    async def play(kafka: EmbeddedCluster) -> None:
+        async with reading(kafka, A0, auto_offset_reset="latest") as consumer:
+            assert not await consumer.poll(0.1)
+            assert "It began there" not in await says(consumer, A0, r"at the end: position 0 is")
+
+    on_a_cluster(play)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_without_partitions_says_that_it_has_none(protocol: str) -> None:
+    async def play(kafka: EmbeddedCluster) -> None:
+        settings = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": "g", "group_protocol": protocol}
+        async with AsyncConsumer(config=settings) as first, AsyncConsumer(config=settings) as second:
+            await first.subscribe(["a"])
+            await second.subscribe(["a"])
+
+            async with asyncio.timeout(20):
+                while True:
+                    await asyncio.gather(first.poll(0.05), second.poll(0.05))
+                    says = [(await one.explain()).consumer for one in (first, second)]
+                    if sum("no partition is assigned to it, as happens" in said for said in says) == 1:
+                        break
+            owner = first if first.assignment() else second
+            assert "no partition" not in (await owner.explain()).consumer
+
+    on_a_cluster(play)
+
+
 def test_paused_buffered_and_ready() -> None:
     async def play(kafka: EmbeddedCluster) -> None:
         kafka.produce("a", ["0", "1"])
