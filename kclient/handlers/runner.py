@@ -42,7 +42,7 @@ from kclient.handlers.progress import HandlerCounts, HandlerProgress, partition_
 from kclient.log import ThrottledLogger, get_logger
 from kclient.network.backoff import Backoff
 from kclient.records.records import Record, Records
-from kclient.text import format_partitions
+from kclient.text import format_count, format_partitions
 from kclient.types import OffsetAndMetadata, TopicPartition
 
 log: Final = get_logger("kclient.handlers")
@@ -86,6 +86,11 @@ class HandlerOptions:
             value = getattr(self, name)
             if not (isinstance(value, int | float) and value >= least):
                 raise ArgumentError(f"{name} is a number of at least {least}, not {value!r}.")
+        if self.dead_letter is not None and not callable(self.dead_letter):
+            raise ArgumentError(
+                f"dead_letter is a function of the record and the exception, not {self.dead_letter!r}. A record "
+                "has what its deserializers returned, so how to write it is yours to say: give a function that does."
+            )
 
 
 class HandlerRunner:
@@ -338,11 +343,11 @@ class HandlerRunner:
             if refused is None:
                 self._counts.dead_letters += 1
                 log.warning(
-                    "%s offset %d is a dead letter: its handler raised %s in %d attempts",
+                    "%s offset %d is a dead letter: its handler raised %s in %s",
                     record.partition.tp,
                     record.offset,
                     record.failure,
-                    record.attempts,
+                    format_count(record.attempts, "attempt"),
                 )
                 return True
             failure = refused
@@ -563,8 +568,9 @@ def handler_error(record: InFlightRecord, failure: Exception, *, is_dead_letter:
         if is_dead_letter
         else f"The handler raised {raised} for"
     )
+    tries = format_count(record.attempts, "attempt")
     error = HandlerError(
-        f"{what} {tp} offset {record.offset} after {record.attempts} attempts. It has not finished, so neither its "
+        f"{what} {tp} offset {record.offset} after {tries}. It has not finished, so neither its "
         "offset nor a later one of its partition is committed. See the cause; mend the handler, or give dead_letter a "
         "function that keeps such records, and run again.",
         topic=tp.topic,

@@ -254,6 +254,10 @@ def test_a_slow_handler_costs_neither_the_membership_nor_more_records_in_flight(
         ({"concurrency": 8, "max_in_flight": 7}, "max_in_flight"),
         ({"retries": -1}, "retries"),
         ({"drain_timeout": float("nan")}, "drain_timeout"),
+        (
+            {"dead_letter": "letters.jsonl"},
+            "dead_letter is a function of the record and the exception, not 'letters",
+        ),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(
