@@ -6,13 +6,20 @@ imports when it is called.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Annotated, Final, Literal
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CycloptsError,
+    Group,
+    Parameter,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 from rich.console import Console
 
 from kclient.cli import SCRIPT, program
@@ -26,6 +33,7 @@ from kclient.cli.groups import groups_app
 from kclient.cli.ingest import ingest_app
 from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
+from kclient.cli.other_tools import OTHER_COMMANDS, option_answer, words_answer
 from kclient.cli.produce import produce
 from kclient.cli.topics import topics_app
 from kclient.cli.version import installed, version
@@ -38,7 +46,6 @@ EPILOGUE: Final = (
     "6 records are lost or cannot be decoded, 7 the brokers advertise addresses that cannot be reached, "
     "8 output not written, 130 interrupted."
 )
-_BROKERS: Final = re.compile("--(bootstrap|brokers?|servers?)")  # the names that other tools have for -b
 PLAIN: Final = Parameter(negative=())  # no --no-json, no --empty-topic
 CLUSTER: Final = Group("Look", sort_key=1)
 SPARK: Final = Group("Move", sort_key=2)
@@ -122,18 +129,21 @@ def _sentence(error: CycloptsError, tokens: Sequence[str]) -> str:
         return "A secret's key and its value are two arguments here. Write them as one, KEY=VALUE."
     if isinstance(error, UnusedCliTokensError):
         return _unused(error.unused_tokens or [], error.command_chain or ())
-    if isinstance(error, UnknownOptionError) and _means_brokers(error):
-        return f"Unknown option: {_typed(error)}. Say where the cluster is with -b HOST:PORT."
+    if isinstance(error, UnknownOptionError) and (answer := _answer_to_option(error)):
+        return f"Unknown option: {_typed(error)}. {answer}."
+    if isinstance(error, UnknownCommandError) and (ours := OTHER_COMMANDS.get(tokens[0])):
+        return f"Unknown command: {tokens[0]}. Write {ours}."
     text = " ".join(str(error).split())
     if isinstance(error, UnknownOptionError):  # whose value may be a secret
         text = text.replace(error.token.keyword or error.token.value, _typed(error))
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def _means_brokers(error: UnknownOptionError) -> bool:
-    """Return whether it is another tool's name for -b, given to a command that has -b."""
-    known = any("-b" in argument.names for argument in error.argument_collection)
-    return known and _BROKERS.match(_typed(error)) is not None
+def _answer_to_option(error: UnknownOptionError) -> str | None:
+    """Return what to write for an option that is another tool's."""
+    command = " ".join(error.command_chain or ())
+    knows_brokers = any("-b" in argument.names for argument in error.argument_collection)
+    return option_answer(command, _typed(error), knows_brokers=knows_brokers)
 
 
 def _typed(error: UnknownOptionError) -> str:
@@ -147,4 +157,5 @@ def _unused(words: Sequence[str], chain: Sequence[str]) -> str:
         app = app[name]
     near = get_close_matches(words[0], [name for name in app if not name.startswith("-")], n=1)
     text = f"It does not know what to do with {' '.join(words)}."
-    return f"{text} Did you mean {near[0]}?" if near else text
+    hint = f"Did you mean {near[0]}?" if near else words_answer(" ".join(chain), words)
+    return f"{text} {hint}" if hint else text

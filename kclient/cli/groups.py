@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import attrs
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, Token
 from cyclopts import Group as OptionGroup
 
 from kclient.cli.admin_client import AdminClient
@@ -152,6 +152,17 @@ class Move:
         }
 
 
+def _number_of_records(_type: Any, tokens: Sequence[Token]) -> int:
+    """Convert `--shift-by`. Raise ArgumentError, which names the option for times."""
+    try:
+        return int(tokens[0].value)
+    except ValueError as exc:
+        raise ArgumentError(
+            f"--shift-by counts records, and {tokens[0].value} is not a whole number. "
+            "Write --shift-by -100, or --by-duration 1h for the last hour."
+        ) from exc
+
+
 def reset(
     group: Annotated[str, Parameter(help="the group, which must have no members")],
     /,
@@ -165,7 +176,14 @@ def reset(
     to_current: Annotated[bool, flag("where it is; the end if nothing is committed", group=WHERE)] = False,
     to_offset: Annotated[int | None, option("this offset", "N", group=WHERE)] = None,
     shift_by: Annotated[
-        int | None, option("so many records on, or back with -N", "N", group=WHERE, allow_leading_hyphen=True)
+        int | None,
+        option(
+            "so many records on, or back with -N",
+            "N",
+            group=WHERE,
+            converter=_number_of_records,
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     to_datetime: Annotated[
         str | None, option("the first record at or after 2026-11-20T14:00Z", "TIME", group=WHERE)

@@ -23,6 +23,7 @@ CONNECTION = Group("Connection", sort_key=10)
 BOOTSTRAP = ("-b", "--bootstrap")
 REFERENCES = {".env": env, ".file": file}
 MISSING = "bootstrap_servers is missing"
+SAY_WHERE = "Say where the cluster is with -b HOST:PORT, --properties FILE or --profile NAME."
 CONSUMERS_OWN = {
     "group.id": "this command takes a group from no file",
     "auto.offset.reset": "this command begins where its own options and its last run say",
@@ -185,6 +186,8 @@ class ConnectionOptions:
             _resolved(key, value) for key, value in (_dotted(self._shared()) | _dotted(given)).items()
         )
         found = {key.replace(".", "_"): value for key, value in pairs.items()}
+        if self.bootstrap_servers is None and "bootstrap_servers" not in found:
+            raise ConfigError(f"{MISSING}. {SAY_WHERE}")
         return found | self.servers() | {key: value for key, value in options.items() if value is not None}
 
     def config(self, **options: Any) -> Config:
@@ -196,8 +199,7 @@ class ConnectionOptions:
         except ConfigError as exc:
             if not any(problem.startswith(MISSING) for problem in exc.problems):
                 raise
-            hint = "Say where the cluster is with -b HOST:PORT, --properties FILE or --profile NAME."
-            raise ConfigError(f"{exc.text} {hint}", problems=exc.problems) from exc
+            raise ConfigError(f"{exc.text} {SAY_WHERE}", problems=exc.problems) from exc
 
 
 @attrs.frozen(kw_only=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kclient.cli import MODULE, SCRIPT, program
+from kclient.cli.other_tools import OTHER_COMMANDS, OTHER_OPTIONS
 from tests.cli.support import COMMAND, call, job, run
 
 COMMANDS = [
@@ -156,6 +157,25 @@ def test_the_page_of_ingest_groups_its_options_and_reports_defaults(
         (["spark", "doctor", "--brokers", "x:1"], "Unknown option: --brokers. Type: "),
         (["ingest", "staus", "--checkpoint", "c"], "Did you mean status?"),
         (["ingest", "orders"], f"what to do with orders. Type: {MODULE} ingest --help"),
+        (["tail", "orders"], "Unknown command: tail. Write consume TOPIC -o end."),
+        (
+            ["console-consumer", "--topic", "orders"],
+            "Unknown command: console-consumer. Write consume TOPIC.",
+        ),
+        (
+            ["consume", "orders", "--from-beginning"],
+            "Leave it out: consume begins at the beginning unless -o",
+        ),
+        (["consume", "orders", "--max-messages", "5"], "Unknown option: --max-messages. Write -n N."),
+        (["consume", "-t", "orders"], "Write the topics without an option: consume TOPIC."),
+        (["consume", "orders"], "Say where the cluster is with -b HOST:PORT, --properties FILE or --profile"),
+        (["topics", "orders"], "with orders. To see one, write topics describe orders. Type: "),
+        (["topics", "desc", "orders"], "Did you mean describe?"),
+        (["topics", "--list"], "Unknown option: --list. Leave it out: topics lists them."),
+        (["topics", "create", "orders"], "kclient makes, changes and deletes no topics"),
+        (["groups", "billing"], "To see one, write groups describe billing."),
+        (["groups", "reset", "--group", "billing"], "without an option: groups reset GROUP."),
+        (["groups", "reset", "g", "--shift-by", "-1h"], "Write --shift-by -100, or --by-duration 1h"),
     ],
 )
 def test_wrong_arguments_are_reported_in_a_sentence_and_end_with_2(
@@ -323,3 +343,14 @@ def test_a_terminal_shows_help_without_colour_where_none_is_wanted() -> None:
     coloured = re.compile(rb"\x1b\[[0-9;]*3[0-7]")
     assert coloured.search(shown(NO_COLOR=""))
     assert not coloured.search(shown(NO_COLOR="1"))
+
+
+def test_what_other_tools_call_it_is_no_name_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each answer is for a command that exists, and about an option that this command does not have."""
+    for command, options in OTHER_OPTIONS.items():
+        page = call(capsys, *command.split(), "--help")
+        assert page.code == 0, command
+        named = re.findall(r"(?m)^│ (--\S+(?: --?\S+)*)", page.out)
+        assert named, command
+        assert not set(" ".join(named).split()) & set(options), command
+    assert not {command[0] for command in COMMANDS} & set(OTHER_COMMANDS)
