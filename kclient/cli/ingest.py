@@ -56,7 +56,7 @@ class IngestOptions:
     start: Annotated[
         Text,
         option(
-            "where a new job starts: earliest, latest, group, a time, or offsets in a file",
+            "where a new job starts: earliest, latest, group, a time as 2026-11-20T14:00Z or -3d, or offsets in a file",
             "START|@TIME|FILE",
             group=READ,
             show_default="earliest",

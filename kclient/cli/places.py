@@ -4,8 +4,8 @@ beginning, earliest     the first record that the log still has
 end, latest             after the last record
 17                      this offset
 -100                    100 offsets before the end
-@TIME                   the first record at or after the time: ISO 8601 with its zone, ms since 1970, now, or an
-                        age such as -90s, -1h, -2d
+@TIME                   the first record at or after the time: ISO 8601 with its zone, or 2026-11-20Z for a whole
+                        day's beginning; ms since 1970, now, or an age such as -90s, -1h, -2d
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import attrs
 
+from kclient.config.values import UNIT_MS, time_ms
 from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
 from kclient.types import TopicPartition
@@ -30,8 +31,7 @@ WORDS: Final[dict[str, Literal["beginning", "end"]]] = {
     "end": "end",
     "latest": "end",
 }
-UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_AGE: Final = re.compile(r"-(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)", re.ASCII)
+_SIMPLE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)", re.ASCII)
 _ISO_DURATION: Final = re.compile(
     r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII | re.IGNORECASE
 )
@@ -64,29 +64,16 @@ def parse_place(raw: str, option: str, runtime: Runtime) -> Place:
 
 
 def parse_time(raw: str, option: str, runtime: Runtime) -> int:
-    """Return ms since 1970 for `now`, an age such as -1h, ms since 1970, or ISO 8601. Raise ArgumentError."""
-    if raw == "now":
-        return runtime.wall_ms()
-    if age := _AGE.fullmatch(raw):
-        return max(0, runtime.wall_ms() - int(float(age[1]) * UNIT_MS[age[2]]))
-    if raw.isascii() and raw.isdecimal():
-        return int(raw)
+    """Return ms since 1970 for a time as `time_ms` reads it. Raise ArgumentError."""
     try:
-        moment = datetime.fromisoformat(raw)
-    except ValueError:
-        raise ArgumentError(
-            f"{option} has the time {raw}, which cannot be read. Write 2026-11-20T14:00Z, -1h, or now."
-        ) from None
-    if moment.tzinfo is None:
-        raise ArgumentError(
-            f"{option} has the time {raw} without a time zone. End it with Z for UTC, or with one such as +02:00."
-        )
-    return max(0, int(moment.timestamp() * 1000))
+        return time_ms(raw, runtime.wall_ms())
+    except ValueError as exc:
+        raise ArgumentError(f"{option} {exc}.") from None
 
 
 def parse_duration_ms(raw: str, option: str) -> int:
     """Return the ms of 90s, 1h or 2d, or of an ISO 8601 duration such as PT1H30M or P2D. Raise ArgumentError."""
-    if simple := _AGE.fullmatch(f"-{raw}"):
+    if simple := _SIMPLE.fullmatch(raw):
         return int(float(simple[1]) * UNIT_MS[simple[2]])
     found = _ISO_DURATION.fullmatch(raw)
     if found is None or not any(found.groups()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 Rule = Callable[[Any], Any]
@@ -22,6 +23,11 @@ _ASSIGNORS = {
     "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
 }
 _OLD_RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest"}
+LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: no ISO 8601 time is later."""
+UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_AGE = re.compile(r"-(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)", re.ASCII)
+_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})(Z|[+-]\d{2}:\d{2})", re.ASCII)
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\s:/@\[\]]+)):(?P<port>\d{1,5})")
 
 
@@ -71,6 +77,31 @@ def text(raw: Any) -> str:
     if not isinstance(raw, str):
         raise ValueError("must be text")
     return raw.strip()
+
+
+def time_ms(raw: str, now_ms: int) -> int:
+    """Return ms since 1970 for `now`, an age such as -1h, ms since 1970, or ISO 8601 with its zone.
+
+    A day with a zone (2026-11-20Z) is its first moment there. Raises ValueError as a rule does.
+    """
+    if raw == "now":
+        return now_ms
+    if age := _AGE.fullmatch(raw):
+        return max(0, now_ms - int(float(age[1]) * UNIT_MS[age[2]]))
+    if raw.isascii() and raw.isdecimal() and len(raw) <= 15 and int(raw) <= LAST_MS:
+        return int(raw)
+    day = _DAY.fullmatch(raw)
+    try:
+        moment = datetime.fromisoformat(f"{day[1]}T00:00{day[2]}" if day else raw)
+    except ValueError:
+        raise ValueError(
+            f"has the time {raw}, which cannot be read: write 2026-11-20T14:00Z, 2026-11-20Z, -1h or now"
+        ) from None
+    if moment.tzinfo is None:
+        raise ValueError(
+            f"has the time {raw} without a time zone: end it with Z for UTC, or with one such as +02:00"
+        )
+    return max(0, int(moment.timestamp() * 1000))
 
 
 def filled_text(raw: Any) -> str:

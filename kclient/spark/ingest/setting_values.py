@@ -1,7 +1,7 @@
 """The rule of each setting of an ingest job: from the user's text to the value that the job uses.
 
 A rule raises ValueError with the end of a sentence that begins with the setting's name. Pure, except for reading the
-files that a setting names (a schema, start offsets).
+files that a setting names (a schema, start offsets) and the clock, for a time such as @-3d.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from kclient.config.values import INT64_MAX, items, text
+from kclient.config.values import INT64_MAX, items, text, time_ms
+from kclient.runtime import Runtime
 from kclient.security.local_file import LARGEST_TEXT, read_local
 from kclient.security.secret import problem_of
 from kclient.spark.offsets import dump_offsets, parse_offsets
@@ -255,12 +256,12 @@ LATEST: Final = StartPosition("latest")
 
 
 def start(raw: Any) -> StartPosition:
-    """Parse `earliest`, `latest`, `group`, `@2026-01-01T00:00Z`, or a file with `{"topic": {"0": 23}}`."""
+    """Parse `earliest`, `latest`, `group`, `@2026-01-01T00:00Z`, `@-3d`, or a file with `{"topic": {"0": 23}}`."""
     word = text(raw)
     if word.lower() in ("earliest", "latest", "group"):
         return StartPosition(word.lower())
     if word.startswith("@"):
-        return StartPosition(timestamp_ms=_time(word[1:]))
+        return StartPosition(timestamp_ms=time_ms(word[1:], Runtime().wall_ms()))
     return StartPosition(offsets=_offsets(word))
 
 
@@ -270,16 +271,6 @@ def end(raw: Any) -> StartPosition:
     if found.word in ("earliest", "group"):
         raise ValueError("must be latest, @TIME or a file of offsets")
     return found
-
-
-def _time(raw: str) -> int:
-    try:
-        moment = datetime.fromisoformat(raw)
-    except ValueError:
-        raise ValueError("must have a time such as @2026-01-01T00:00Z after the @") from None
-    if moment.tzinfo is None:
-        raise ValueError("must have a time zone: end it with Z for UTC, or +02:00")
-    return max(0, int(moment.timestamp() * 1000))
 
 
 def _offsets(path: str) -> dict[TopicPartition, int]:

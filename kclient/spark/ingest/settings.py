@@ -300,7 +300,7 @@ def _reading(found: Found) -> Iterator[str]:
     if start is not None and start.word == "group" and "group" not in found:
         yield "--start group needs --group"
     if "end" in found and not found.get("backfill"):
-        yield "--end is for --backfill"
+        yield "--end is for --backfill: a job goes on for as long as records come; give --backfill, or leave it out"
     if "from_dlq" in found and (found.get("format", "raw") == "raw" or found.get("backfill")):
         yield "--from-dlq reads dead letters with --format, and without --backfill"
 
@@ -308,12 +308,19 @@ def _reading(found: Found) -> Iterator[str]:
 def _beside(found: Found) -> Iterator[str]:
     for what, useless in USELESS.items():
         for name in sorted(useless & found.keys()) if found.get(what) else ():
-            yield f"{flag_of(name)} would do nothing with {flag_of(what)}: leave it out"
+            yield f"{flag_of(name)} would do nothing with {flag_of(what)}: {_instead(name, what)}"
     start = found.get("start")
     if found.get("backfill") and "group" in found and (start is None or start.word != "group"):
         yield "--group would do nothing with --backfill, which commits nothing: leave it out, or give --start group"
     if "from_dlq" in found and not found.get("fail_on_data_loss", True):
         yield "--accept-data-loss would do nothing with --from-dlq, which reads no topic: leave it out"
+
+
+def _instead(name: str, what: str) -> str:
+    """Return what to do in place of a useless setting: a backfill is one batch, so days cut it and not a limit."""
+    if (name, what) == ("max_per_trigger", "backfill"):
+        return "leave it out, or cut the backfill with --start and --end, one run for each day"
+    return "leave it out"
 
 
 def _decoding(found: Found) -> Iterator[str]:

@@ -58,7 +58,7 @@ def session_of(settings: IngestSettings) -> Iterator[SparkSession]:
         session = builder.getOrCreate()
     except (PySparkRuntimeError, OSError) as exc:
         raise ConfigError(
-            f"Spark does not start: {exc}. There may be no Java of version 17 or newer. "
+            f"Spark does not start: {str(exc).rstrip('.')}. There may be no Java of version 17 or newer. "
             "Type: kclient spark doctor, or give --engine direct."
         ) from exc
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -229,6 +230,26 @@ def test_what_lands_beside_a_job_refuses_what_it_has_no_use_for(
     found = problems(**given)
     assert all("would do nothing with --" in problem for problem in found)
     assert {problem.split()[0] for problem in found} == useless
+
+
+def test_a_limit_of_a_backfill_is_answered_with_days() -> None:
+    [problem] = problems(backfill=True, max_per_trigger="5e6")
+    assert problem.endswith("cut the backfill with --start and --end, one run for each day")
+
+
+@pytest.mark.spec("SP-83")
+def test_an_age_counts_from_now() -> None:
+    before = time.time_ns() // 1_000_000
+    options = parse(backfill=True, start="@-3d", end="@now").batch_options()
+    assert 0 <= int(options["startingTimestamp"]) - (before - 3 * 86_400_000) < 60_000
+    assert 0 <= int(options["endingTimestamp"]) - before < 60_000
+
+
+@pytest.mark.parametrize("given", ["@yesterday", "@-3days", "@2026-11-31Z", "@", "@9" * 10])
+def test_a_time_that_cannot_be_read_is_answered_with_ones_that_can(given: str) -> None:
+    [problem] = problems(start=given)
+    assert problem.startswith("--start has the time ")
+    assert problem.endswith("cannot be read: write 2026-11-20T14:00Z, 2026-11-20Z, -1h or now")
 
 
 @pytest.mark.spec("SP-89")
