@@ -12,13 +12,16 @@ never leave it; no repr here shows a text that could be one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import os
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
 from kclient.config import Config, load
 from kclient.config.cloud import AWS_MSK_IAM, IAM_LOGIN_MODULE
+from kclient.config.errors import config_error
 from kclient.config.model import SECRET_KEYS, rules
 from kclient.config.oauth import LOGIN_MODULE
 from kclient.config.security import PLAIN_MODULE, SCRAM_MODULE
@@ -37,6 +40,10 @@ DECIDED_BY_SOURCE: Final[Mapping[str, str]] = {
 
 FETCH_BYTES: Final = 8_000_000
 REFERENCES: Final[Mapping[str, Callable[[str], Source]]] = {"_env": env, "_file": file}
+RETRY: Final = (
+    "try again. Each process that connects looks up a reference itself: a variable must be set before that process "
+    "starts, with Spark before the session is made; a file must be on its machine"
+)
 SPELLINGS: Final = {"ssl_ca_location": "ssl_truststore_location"}
 """librdkafka's spelling → Kafka's own, where both mean the same file."""
 
@@ -124,10 +131,19 @@ class KafkaKeys(Mapping[str, str]):
     def config(self, client_id: str) -> Config:
         """Return the client's configuration in the process that connects.
 
-        Raises ConfigError for an unresolved reference.
+        Raises ConfigError for a reference that leads nowhere, or to what cannot be used. It names the process, since
+        driver and workers have environments and files of their own.
         """
         settings = {_split(name)[0]: _value(*_named(name, text)) for name, text in self.texts.items()}
-        return _load(settings, self.texts.get("group.id", client_id))
+        try:
+            return _load(settings, self.texts.get("group.id", client_id))
+        except ConfigError as exc:
+            if not (references := [name for name in self.texts if _split(name)[1]]):
+                raise
+            problems = [_as_option(problem, references) for problem in exc.problems]
+            raise config_error(
+                f"The configuration in process {os.getpid()} on {platform.node()} has", problems, RETRY
+            ) from exc
 
     def _stand_in(self, key: str) -> Secret:
         """Return a placeholder for a secret that only the worker resolves."""
@@ -171,6 +187,15 @@ def _named(name: str, text: str) -> tuple[str, str, str]:
 
 def _value(key: str, text: str, reference: str) -> str | Secret:
     return secret_of(text, reference) if key in SECRET_KEYS else text
+
+
+def _as_option(problem: str, references: Iterable[str]) -> str:
+    """Return a problem under the name of the option that was given: kafka.sasl.password.env for sasl_password."""
+    for name in references:
+        written = f"{_split(name)[0]} (config) "
+        if problem.startswith(written):
+            return f"{PREFIX}{name} {problem.removeprefix(written)}"
+    return problem
 
 
 def _what(reference: str) -> str:

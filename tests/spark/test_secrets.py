@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import pickle
+import re
 import subprocess
 import sys
 import traceback
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from kclient.config.model import SECRET_KEYS
 from kclient.errors import ConfigError, KclientError
 from kclient.spark.batch import plan_batch
 from kclient.spark.executor import clients, read_range
@@ -193,8 +196,12 @@ def test_a_reference_is_followed_again_for_every_connection(tmp_path: Path) -> N
 @pytest.mark.spec("SP-44")
 def test_a_reference_to_nothing_is_reported_by_the_process_that_follows_it(tmp_path: Path) -> None:
     given = {**SASL, "kafka.sasl.username": "alice", "kafka.sasl.password.env": "KC_NOT_SET"}
-    with pytest.raises(ConfigError, match="environment variable KC_NOT_SET, which is not set"):
+    with pytest.raises(ConfigError, match="environment variable KC_NOT_SET, which is not set") as refused:
         SourceOptions.parse(given).config("executor")
+    [problem] = refused.value.problems
+    assert problem.startswith("kafka.sasl.password.env comes from ")
+    assert f"in process {os.getpid()} on " in str(refused.value)
+    assert "before the session is made" in str(refused.value)
     given = {
         **SASL,
         "kafka.sasl.username": "alice",
@@ -328,3 +335,10 @@ def test_what_spark_hides_and_references_need_no_warning() -> None:
     assert exposed(SourceOptions.parse({**registry, "schema.registry.auth": "u:p"})) == [
         "schema.registry.auth"
     ]
+
+
+def test_the_page_of_options_names_every_secret_that_may_be_a_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark-options.md").read_text("utf-8")
+    listed = page.partition("The same endings go with every secret:")[2].partition(". The driver")[0]
+    named = {name.replace(".", "_") for name in re.findall(r"`kafka\.([a-z.]+)`", listed)}
+    assert named == SECRET_KEYS
