@@ -87,7 +87,7 @@ def run(
         retry_backoff_ms=retry_backoff_ms,
         retry_backoff_max_ms=retry_backoff_max_ms,
         dead_letter=dead_letter,
-        max_in_flight=max(500, 2 * concurrency) if max_in_flight is None else max_in_flight,
+        max_in_flight=max_in_flight,
         commit_interval=commit_interval,
         drain_timeout=drain_timeout,
     )
@@ -124,7 +124,7 @@ async def run_async(
         retry_backoff_ms=retry_backoff_ms,
         retry_backoff_max_ms=retry_backoff_max_ms,
         dead_letter=dead_letter,
-        max_in_flight=max(500, 2 * concurrency) if max_in_flight is None else max_in_flight,
+        max_in_flight=max_in_flight,
         commit_interval=commit_interval,
         drain_timeout=drain_timeout,
     )
@@ -146,7 +146,7 @@ def progress(consumer: Consumer[Any, Any] | AsyncConsumer[Any, Any]) -> HandlerP
 def _stopping_on(signals: Sequence[signal.Signals] | None, stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` at the first of these signals; the next one acts as it did before.
 
-    Raise UsageError for given signals if this is not the main thread.
+    Raise UsageError for given signals if this is not the main thread, ArgumentError for one such as SIGKILL.
     """
     before: dict[signal.Signals, Any] = {}
 
@@ -159,6 +159,9 @@ def _stopping_on(signals: Sequence[signal.Signals] | None, stop: Callable[[], No
         restore()
         stop()
 
+    for number in () if signals is None else signals:
+        if number not in signal.valid_signals():
+            raise ArgumentError(f"signals has {number!r}, which is no signal of this system.")
     try:
         for number in SIGNALS if signals is None else signals:
             before[number] = signal.signal(number, received)
@@ -168,6 +171,9 @@ def _stopping_on(signals: Sequence[signal.Signals] | None, stop: Callable[[], No
                 "Only the main thread receives signals, and handlers run in another one. Leave `signals` out, and let "
                 "the main thread call consumer.wakeup()."
             ) from exc
+    except OSError as exc:
+        restore()
+        raise ArgumentError(f"signals has {number!r}, which no process can handle.") from exc
     try:
         yield
     finally:

@@ -54,20 +54,15 @@ DeadLetters = Callable[[Record[Any, Any], Exception], Any]
 POLL_SECONDS: Final = 1.0
 MAX_HELD_BACK: Final = 10_000  # records of a partition that wait for one of them to be committed
 FINAL_COMMIT_SECONDS: Final = 10.0
-LEAST: Final = {
-    "concurrency": 1,
-    "retries": 0,
-    "retry_backoff_ms": 0,
-    "retry_backoff_max_ms": 0,
-    "commit_interval": 0,
-    "drain_timeout": 0,
-}
+LEAST_IN_FLIGHT: Final = 500  # by default
+COUNTS: Final = {"concurrency": 1, "retries": 0}  # whole numbers, and the least of each
+TIMES: Final = ("retry_backoff_ms", "retry_backoff_max_ms", "commit_interval", "drain_timeout")
 CANCELLED_SECONDS: Final = 2.0  # for the last commit of a run that was cancelled, and for cancelled handlers
 
 
 @attrs.frozen(kw_only=True)
 class HandlerOptions:
-    """The arguments of `kclient.handlers.run`."""
+    """The arguments of `kclient.handlers.run`. Raise ArgumentError for one that is of no use."""
 
     concurrency: int
     ordered_by: Ordering | None
@@ -75,22 +70,38 @@ class HandlerOptions:
     retry_backoff_ms: int
     retry_backoff_max_ms: int
     dead_letter: DeadLetters | None
-    max_in_flight: int
+    max_in_flight: int | None
     commit_interval: float
     drain_timeout: float
 
     def __attrs_post_init__(self) -> None:
         if self.ordered_by not in ORDERINGS:
             raise ArgumentError(f'ordered_by is "key", "partition" or None, not {self.ordered_by!r}.')
-        for name, least in (*LEAST.items(), ("max_in_flight", self.concurrency)):
+        for name, least in COUNTS.items():
+            _check_count(name, getattr(self, name), least)
+        if self.max_in_flight is not None:
+            _check_count("max_in_flight", self.max_in_flight, self.concurrency)
+        for name in TIMES:
             value = getattr(self, name)
-            if not (isinstance(value, int | float) and value >= least):
-                raise ArgumentError(f"{name} is a number of at least {least}, not {value!r}.")
+            if not (isinstance(value, int | float) and value >= 0):
+                raise ArgumentError(f"{name} is a number of at least 0, not {value!r}.")
         if self.dead_letter is not None and not callable(self.dead_letter):
             raise ArgumentError(
                 f"dead_letter is a function of the record and the exception, not {self.dead_letter!r}. A record "
                 "has what its deserializers returned, so how to write it is yours to say: give a function that does."
             )
+
+    @property
+    def most_in_flight(self) -> int:
+        """`max_in_flight`, or its default."""
+        if self.max_in_flight is None:
+            return max(LEAST_IN_FLIGHT, 2 * self.concurrency)
+        return self.max_in_flight
+
+
+def _check_count(name: str, value: object, least: int) -> None:
+    if not (isinstance(value, int) and value >= least):
+        raise ArgumentError(f"{name} is a whole number of at least {least}, not {value!r}.")
 
 
 class HandlerRunner:
@@ -213,7 +224,7 @@ class HandlerRunner:
         timeout = POLL_SECONDS
         if not self._commit_in_flight and self._committable():
             timeout = min(timeout, max(0.0, self._next_commit - now))
-        room = max(1, self.options.max_in_flight - self._in_flight.count)
+        room = max(1, self.options.most_in_flight - self._in_flight.count)
         self._consumer._open()
         return await self._core.polls.poll_until(timeout, room, self._is_due)
 
@@ -261,12 +272,12 @@ class HandlerRunner:
 
     @property
     def _has_room(self) -> bool:
-        return self._in_flight.count < self.options.max_in_flight
+        return self._in_flight.count < self.options.most_in_flight
 
     @property
     def _low_water(self) -> int:
         """The number in flight at which reading goes on: each poll then returns more than a few records."""
-        return max(1, self.options.max_in_flight // 2)
+        return max(1, self.options.most_in_flight // 2)
 
     def _held_back(self) -> set[TopicPartition]:
         """Return the partitions with too many finished records after an unfinished one; those paused, until half."""
@@ -383,7 +394,9 @@ class HandlerRunner:
         record.in_thread = True
         try:
             call = copy_context().run
-            result = await asyncio.get_running_loop().run_in_executor(self._threads, call, function, *args)
+            result = await asyncio.get_running_loop().run_in_executor(
+                self._threads, call, _as_in_coroutine, function, *args
+            )
         finally:
             record.in_thread = False
         if inspect.isawaitable(result):
@@ -558,6 +571,14 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 – the method itself is looked at
     )
+
+
+def _as_in_coroutine(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, and raise StopIteration as a coroutine does (PEP 479): a future of asyncio cannot hold it."""
+    try:
+        return function(*args)
+    except StopIteration as exc:
+        raise RuntimeError("the handler raised StopIteration") from exc
 
 
 def handler_error(record: InFlightRecord, failure: Exception, *, is_dead_letter: bool) -> HandlerError:

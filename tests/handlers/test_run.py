@@ -252,7 +252,12 @@ def test_a_slow_handler_costs_neither_the_membership_nor_more_records_in_flight(
         ({"ordered_by": "topic"}, "ordered_by"),
         ({"concurrency": 0}, "concurrency"),
         ({"concurrency": 8, "max_in_flight": 7}, "max_in_flight"),
+        ({"concurrency": 1.5}, "concurrency"),
+        ({"concurrency": "16"}, "concurrency"),
         ({"retries": -1}, "retries"),
+        ({"retries": float("inf")}, "retries"),
+        ({"signals": (signal.SIGTERM, signal.SIGKILL)}, "SIGKILL"),
+        ({"signals": (signal.SIGTERM, 999)}, "999"),
         ({"drain_timeout": float("nan")}, "drain_timeout"),
         (
             {"dead_letter": "letters.jsonl"},
@@ -263,8 +268,18 @@ def test_a_slow_handler_costs_neither_the_membership_nor_more_records_in_flight(
 def test_an_option_that_makes_no_sense_is_refused(
     cluster: EmbeddedCluster, options: dict[str, Any], named: str
 ) -> None:
+    before = signal.getsignal(signal.SIGTERM)
     with consumer_of(cluster) as consumer, pytest.raises(ArgumentError, match=named):
         handlers.run(consumer, print, **options)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_handler_that_raises_stop_iteration_has_failed_as_any_other(cluster: EmbeddedCluster) -> None:
+    """A future of asyncio cannot hold it, before Python 3.12: nothing would ever wake the lane."""
+    with consumer_of(cluster) as consumer, pytest.raises(HandlerError) as caught:
+        handlers.run(consumer, lambda record: next(iter(())), retries=1, retry_backoff_ms=1)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert isinstance(caught.value.__cause__.__cause__, StopIteration)
 
 
 def test_what_would_break_the_promise_is_refused(cluster: EmbeddedCluster) -> None:
