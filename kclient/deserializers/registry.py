@@ -15,13 +15,13 @@ a DecodeError with this cause, whatever `on_decode_error` says, and the next pol
 from __future__ import annotations
 
 import functools
-import ipaddress
 import json
 import ssl
 import urllib.parse
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, overload
 
+from kclient.config.oauth import is_loopback
 from kclient.deserializers.avro import AvroReader
 from kclient.deserializers.avro_schema import check_defaults, expanded, readable, schema_errors
 from kclient.deserializers.elements import MAX_ELEMENTS, BadValueError, reason_of
@@ -243,24 +243,22 @@ def _secret(secret: Secret) -> Secret:
 
 
 def _check_address(url: str, *, with_credentials: bool) -> None:
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+        _ = parts.port
+    except ValueError:  # a bracket that is not closed, a port that is none
+        usable = False
+    if not usable:
         raise ConfigError(
             "The address of a schema registry is such as https://registry:8081, with no user or password in it; "
             "those are auth='user:password'."
         )
-    if parts.scheme == "http" and with_credentials and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and with_credentials and not is_loopback(parts.hostname or ""):
         raise ConfigError(
             f"http://{parts.hostname} would get the credentials in clear text. Use https://, or allow it with "
             "allow_plaintext_credentials=True."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _check_schema(schema: str) -> None:

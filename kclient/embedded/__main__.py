@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import ipaddress
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ssl import PROTOCOL_TLS_SERVER, SSLContext
 from typing import Final, TextIO
 
+from kclient.config.oauth import is_loopback
 from kclient.embedded.cluster import EmbeddedCluster
 from kclient.embedded.control.brokers import HIGHEST_PORT
 from kclient.embedded.control.topics import find_topic
@@ -179,14 +179,6 @@ def _listeners(given: argparse.Namespace) -> list[Listener]:
     return [] if name == PLAINTEXT else [Listener(name, given.host, ssl=context, mechanisms=mechanisms)]
 
 
-def _is_loopback(host: str) -> bool:
-    """Whether the host is unreachable from other machines; of names only localhost is known to be."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 async def _serve(given: argparse.Namespace) -> None:
     listeners = _listeners(given)
     ports = [given.port + number if given.port else 0 for number in range(given.brokers)]
@@ -217,7 +209,7 @@ async def _serve(given: argparse.Namespace) -> None:
         serve = "serves" if given.brokers == 1 else "serve"
         brokers = format_count(given.brokers, "broker")
         printer.print(f"{brokers} of release {given.release} {serve}; interrupt to end")
-        if not _is_loopback(given.host):
+        if not is_loopback(given.host):
             printer.print(
                 f"anybody who reaches {printable(given.host)} may use {cluster.bootstrap_servers}, without a login"
             )

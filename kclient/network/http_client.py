@@ -5,8 +5,9 @@ each receive from timing out. Redirects are not followed: they would carry the c
 environment (`https_proxy`, `no_proxy`), as everywhere in Python. Loopback needs none, and what is sent there without
 TLS must not leave this machine by way of one.
 
-    with HttpDeadline(10.0) as deadline:                 a timer shuts the connection down, whatever it waits for
-        opener.open(request_of(url, deadline))           name → connect → TLS → request → headers → body
+    answer = exchange(url, headers, most=…, seconds=10.0)
+
+    name → connect → TLS → request → headers → body      a timer shuts the connection down, whatever it waits for
 
 These calls block, so a worker thread makes them.
 """
@@ -154,22 +155,22 @@ class HttpCertificateError(HttpError):
     """The server's certificate is not trusted, or is for another name."""
 
 
-def post(
+def exchange(
     url: str,
-    body: bytes,
     headers: Mapping[str, str],
     *,
+    body: bytes | None = None,
     most: int,
     seconds: float,
-    connect_seconds: float,
+    connect_seconds: float | None = None,
     context: ssl.SSLContext | None = None,
 ) -> HttpAnswer:
-    """Send a POST and return the answer, whatever its status. Raise HttpError without one.
+    """Send a GET, or a POST of `body`, and return the answer, whatever its status. Raise HttpError without one.
 
     Everything that was sent may be secret, and no local variable shows it.
     """
     with HttpDeadline(seconds, connect_seconds) as deadline:
-        request = BoundedRequest(url, data=body, headers=dict(headers), method="POST")
+        request = BoundedRequest(url, data=body, headers=dict(headers))
         request.deadline = deadline
         try:
             answer = _answer_of(bounded_opener(context), request, seconds, most)

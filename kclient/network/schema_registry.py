@@ -13,15 +13,14 @@ import base64
 import json
 import ssl
 import unicodedata
-import urllib.error
 import urllib.parse
 from collections.abc import Callable
-from http.client import HTTPException
+from http import HTTPStatus
 from threading import Lock  # noqa: TID251 (threads may want the same schema)
 from typing import Any, Final, NamedTuple
 
 from kclient.errors import ConfigError, ConnectError
-from kclient.network.http_client import BoundedRequest, HttpDeadline, bounded_opener
+from kclient.network.http_client import HttpError, exchange
 from kclient.runtime import Runtime
 from kclient.security.secret import HiddenText, Secret
 from kclient.text import printable
@@ -115,36 +114,29 @@ class SchemaRegistry:
         )
 
     def _ask(self, path: str, what: str) -> RegisteredSchema:
-        with HttpDeadline(TIMEOUT_SECONDS) as deadline:
-            try:
-                with bounded_opener(self._context).open(
-                    self._request(path, deadline), timeout=TIMEOUT_SECONDS
-                ) as response:
-                    data = response.read(MAX_RESPONSE_BYTES + 1)
-            except urllib.error.HTTPError as exc:
-                exc.close()
-                raise self._refused(exc.code, what) from None
-            except (OSError, HTTPException) as exc:
-                raise self._unreachable(exc, deadline) from exc
-        if deadline.is_over:  # what was read is a part of it
-            raise self._unreachable(TimeoutError("timed out"), deadline)
-        return self._schema_in(data, what)
+        try:
+            answer = exchange(
+                self.url + path,
+                self._headers(),
+                most=MAX_RESPONSE_BYTES,
+                seconds=TIMEOUT_SECONDS,
+                context=self._context,
+            )
+        except HttpError as exc:
+            raise ConnectError(
+                f"The schema registry {self.url} does not answer: {printable(str(exc))}. It may be down, or need "
+                "another certificate authority (SSL_CERT_FILE). Look at its address.",
+                stage="tcp",
+            ) from exc
+        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            raise self._refused(answer.status, what)
+        return self._schema_in(answer.body, what)
 
-    def _unreachable(self, problem: Exception, deadline: HttpDeadline) -> ConnectError:
-        why = f"it took longer than {deadline.seconds:g} s" if deadline.is_over else printable(str(problem))
-        return ConnectError(
-            f"The schema registry {self.url} does not answer: {why}. It may be down, or need another "
-            "certificate authority (SSL_CERT_FILE). Look at its address.",
-            stage="tcp",
-        )
-
-    def _request(self, path: str, deadline: HttpDeadline) -> BoundedRequest:
+    def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if self._credentials is not None:
             headers["Authorization"] = _authorization(self._credentials(), self._setting)
-        request = BoundedRequest(self.url + path, headers=headers)
-        request.deadline = deadline
-        return request
+        return headers
 
     def _refused(self, code: int, what: str) -> Exception:
         if code == 404:

@@ -23,7 +23,7 @@ from urllib.parse import quote_plus, urlencode
 
 import attrs
 
-from kclient.network.http_client import HttpAnswer, HttpCertificateError, HttpError, post
+from kclient.network.http_client import HttpAnswer, HttpCertificateError, HttpError, exchange
 from kclient.security.assertion import read_text
 from kclient.security.oauthbearer import OAuthToken, TokenError, TokenUnavailableError
 from kclient.security.secret import HiddenBytes, HiddenText, Secret, without_secret
@@ -158,10 +158,10 @@ class TokenEndpoint:
     def _send(self, request: GrantRequest) -> HttpAnswer:
         body = HiddenBytes(urlencode(request.form | dict(self.parameters)).encode())
         try:
-            return post(
+            return exchange(
                 self.url,
-                body,
                 HEADERS | request.headers,
+                body=body,
                 most=MOST_BYTES,
                 seconds=self.seconds,
                 connect_seconds=self.connect_seconds,

@@ -182,6 +182,29 @@ def test_a_registry_that_fails_stops_the_record_and_skips_nothing(
         assert [record.value for record in consumer.poll(timeout=5.0)] == [VALUE]
 
 
+def test_an_answer_that_is_cut_off_is_no_fault_of_the_record(
+    server: RegistryServer, cluster: EmbeddedCluster
+) -> None:
+    """A part of an answer is no JSON, and must not pass for a schema that cannot be read: the record would be lost."""
+    cluster.produce("orders", [avro(server, VALUE)])
+    server.lost_bytes = 1
+    settings = {"bootstrap_servers": cluster.bootstrap_servers, "on_decode_error": "skip"}
+    with Consumer(value_deserializer=registry(server.url), **settings) as consumer:
+        consumer.assign([TP])
+        consumer.seek_to_beginning()
+        with pytest.raises(DecodeError, match="in the middle of the answer") as caught:
+            consumer.poll(timeout=5.0)
+        assert isinstance(caught.value.__cause__, ConnectError)
+        server.lost_bytes = 0
+        assert [record.value for record in consumer.poll(timeout=5.0)] == [VALUE]
+
+
+def test_a_registry_whose_name_cannot_be_looked_up_is_no_fault_of_the_record() -> None:
+    deserializer = registry(f"https://{'x' * 64}.example")  # DNS has labels of 63 characters
+    with pytest.raises(ConnectError, match="none that DNS can have"):
+        deserializer.deserialize("orders", (), framed(1, b""))
+
+
 def test_the_event_loop_goes_on_while_the_registry_is_slow(
     server: RegistryServer, cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +318,8 @@ def test_credentials_are_sent_and_never_shown(
     [
         ("registry:8081", {}, "such as https://registry:8081"),
         ("https://alice:wonder@registry", {}, "no user or password in it"),
+        ("https://[::1", {}, "such as https://registry:8081"),
+        ("https://registry:port", {}, "such as https://registry:8081"),
         ("http://registry.example:8081", {"auth": "a:b"}, "in clear text"),
         ("https://registry", {"schema": "no schema"}, "not an Avro schema"),
         ("https://registry", {"message": dict}, "that protoc has made"),
