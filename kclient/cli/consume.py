@@ -22,7 +22,7 @@ from kclient.cli import program
 from kclient.cli.exit_codes import INTERRUPTED, OK
 from kclient.cli.options import ConnectionOptions, choice, flag, option
 from kclient.cli.places import Place, offsets_of, parse_place
-from kclient.cli.record_format import REGISTRY, Form, RecordFormat, unescaped
+from kclient.cli.record_format import REGISTRY, Form, RecordFormat, typed_bytes, unescaped
 from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
 from kclient.security.secret import env
@@ -202,9 +202,9 @@ def _end(until: str | None, exit_at_end: bool, runtime: Runtime) -> Place | None
 
 def _regex(name: str, raw: str | None) -> re.Pattern[bytes] | None:
     try:
-        return None if raw is None else re.compile(raw.encode())
+        return None if raw is None else re.compile(typed_bytes(raw))
     except re.error as exc:
-        raise ArgumentError(f"{name} {raw} is not a regular expression: {exc}") from exc
+        raise ArgumentError(f"{name} {printable(raw or '')} is not a regular expression: {exc}") from exc
 
 
 def _line_of(
@@ -221,7 +221,7 @@ def _line_of(
     if json:
         return form.json_line
     if key_separator is not None:
-        separator = unescaped(key_separator).encode()
+        separator = unescaped(key_separator)
         return lambda record: (
             form.as_bytes(record, "key") + separator + form.as_bytes(record, "value") + b"\n"
         )

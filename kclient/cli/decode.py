@@ -84,12 +84,8 @@ def _key(api: str) -> int:
     """Return the API key of a name or number. Raise ArgumentError."""
     names = {name.removesuffix("Request"): name for name in message_names() if name.endswith("Request")}
     keys = {short: message_class(name).API_KEY for short, name in names.items()}
-    found = (
-        int(api)
-        if api.isascii() and api.isdecimal()
-        else {k.lower(): v for k, v in keys.items()}.get(api.lower())
-    )
-    if found is None or found not in keys.values():
+    found = next((key for short, key in keys.items() if api.lower() in (short.lower(), str(key))), None)
+    if found is None:
         raise ArgumentError(f"--api {api} is no API that kclient knows. There are {', '.join(sorted(keys))}.")
     return found
 

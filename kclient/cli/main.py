@@ -33,11 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Without the extra `cli`, say what to install."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 standard error is closed: discard its output
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # do not fail on characters that the terminal cannot show
+            # do not fail on characters that the terminal cannot show, nor on bytes that are none
+            stream.reconfigure(errors="backslashreplace")
     get_logger(kclient.__name__).addHandler(logging.NullHandler())  # commands print their errors themselves
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:

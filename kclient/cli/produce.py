@@ -22,12 +22,12 @@ from kclient.cli import program
 from kclient.cli.admin_client import AdminClient
 from kclient.cli.exit_codes import OK
 from kclient.cli.options import ConnectionOptions, choice, flag, option
-from kclient.cli.record_format import unescaped
+from kclient.cli.record_format import compact_json, typed_bytes, unescaped
 from kclient.errors import ArgumentError
 from kclient.records.compression import Compression
 from kclient.records.writer import NewRecord
 from kclient.runtime import Runtime
-from kclient.text import format_count
+from kclient.text import format_count, printable
 
 CHUNK_BYTES: Final = 262_144
 FROM_ELSEWHERE: Final = ("topic", "partition", "offset", "timestamp_type")
@@ -70,7 +70,7 @@ def produce(
         raise ArgumentError("--key-separator is not allowed with --key")
     to_record: ToRecord = record_of_json
     if not from_json:
-        separator = None if key_separator is None else unescaped(key_separator).encode()
+        separator = None if key_separator is None else unescaped(key_separator)
         to_record = LineFormat(separator, _bytes(key), _headers(header or ()), _bytes(null)).record
     if sys.stdin is None:
         raise ArgumentError(
@@ -130,15 +130,20 @@ def chunks() -> Iterator[list[bytes]]:
 
 
 def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+    return None if text is None else typed_bytes(text)
 
 
 def _headers(given: Sequence[str]) -> list[tuple[str, bytes | None]]:
     pairs = [text.partition("=") for text in given]
     for name, equals, _ in pairs:
-        if not (name and equals):
-            raise ArgumentError(f"--header {name} is not NAME=VALUE")
-    return [(name, value.encode()) for name, _, value in pairs]
+        if not (name and equals and _is_unicode(name)):
+            raise ArgumentError(f"--header {printable(name)} is not NAME=VALUE, with a name in UTF-8")
+    return [(name, typed_bytes(value)) for name, _, value in pairs]
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether UTF-8 has the text: not half of a surrogate pair."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 @attrs.frozen
@@ -182,7 +187,7 @@ def record_of_json(line: bytes, timestamp: int) -> NewRecord:
     if (
         unknown
         or not isinstance(given, int)
-        or not all(isinstance(one, dict) and "key" in one for one in headers)
+        or not (isinstance(headers, list) and all(map(_is_header, headers)))
     ):
         what = f"the unknown key {min(unknown)!r}" if unknown else "headers or a timestamp that are none"
         raise ArgumentError(
@@ -193,10 +198,21 @@ def record_of_json(line: bytes, timestamp: int) -> NewRecord:
     return NewRecord(_of_json(found.get("key")), _of_json(found.get("value")), given, pairs)
 
 
+def _is_header(one: Any) -> bool:
+    return isinstance(one, dict) and "key" in one and _is_unicode(str(one["key"]))
+
+
 def _of_json(value: Any) -> bytes | None:
-    """Return text as UTF-8, {"base64": …} as its bytes, and anything else as JSON."""
-    if value is None or isinstance(value, str):
-        return _bytes(value)
+    """Return text as UTF-8, {"base64": …} as its bytes, and anything else as JSON. Raise ArgumentError."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if not _is_unicode(value):
+            raise ArgumentError(
+                "a line has a text with half of a surrogate pair, which UTF-8 does not have. "
+                "The records before it are written."
+            )
+        return value.encode()
     if isinstance(value, dict) and value.keys() == {"base64"}:
         try:
             return base64.b64decode(value["base64"], validate=True)
@@ -204,4 +220,4 @@ def _of_json(value: Any) -> bytes | None:
             raise ArgumentError(
                 f"a line has a base64 that is none: {exc}. The records before it are written."
             ) from exc
-    return json_form.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return compact_json(value)

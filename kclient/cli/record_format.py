@@ -94,11 +94,16 @@ class RecordFormat:
         """Return the key or value as text has it: unchanged bytes for `text`. Raise DecodeError."""
         data, form = (record.key, self.key) if part == "key" else (record.value, self.value)
         if data is None:
-            return self.null.encode()
+            return typed_bytes(self.null)
         if form == "text":
             return bytes(data)
         found = self.decoded(record, part)
-        return (_compact(found) if form in ("json", REGISTRY) else str(found)).encode()
+        if form not in ("json", REGISTRY):
+            return str(found).encode()
+        try:
+            return compact_json(found)
+        except RecursionError as exc:  # brackets inside brackets, which could just be read
+            raise _not_decoded(record, part, form) from exc
 
     def to_json(self, record: Record[Any, Any]) -> dict[str, Any]:
         """Return one line of `--json`; keys are only ever added to it."""
@@ -116,17 +121,22 @@ class RecordFormat:
         }
 
     def json_line(self, record: Record[Any, Any]) -> bytes:
-        """Return the record as one line of JSON."""
-        return f"{_compact(self.to_json(record))}\n".encode()
+        """Return the record as one line of JSON. Raise DecodeError."""
+        found = self.to_json(record)
+        try:
+            return compact_json(found) + b"\n"
+        except RecursionError as exc:
+            part: Literal["key", "value"] = "value" if self.value in ("json", REGISTRY) else "key"
+            raise _not_decoded(record, part, getattr(self, part)) from exc
 
     def compile(self, template: str) -> Pieces:
         """Return a function from a record to what the format string makes of it. Raise ArgumentError."""
         pieces: list[Pieces] = []
         position = 0
         for found in _TOKEN.finditer(template):
-            pieces += [_constant(template[position : found.start()].encode()), self._piece(found)]
+            pieces += [_constant(typed_bytes(template[position : found.start()])), self._piece(found)]
             position = found.end()
-        pieces.append(_constant(template[position:].encode()))
+        pieces.append(_constant(typed_bytes(template[position:])))
         return lambda record: b"".join([piece(record) for piece in pieces])
 
     def _piece(self, found: re.Match[str]) -> Pieces:
@@ -161,10 +171,18 @@ def for_terminal(data: bytes) -> bytes:
     return printable_lines(text, longest=len(text)).encode()
 
 
-def unescaped(text: str) -> str:
+def typed_bytes(text: str) -> bytes:
+    """Return what the user has typed, as UTF-8; bytes that are none, such as those of another encoding, unchanged."""
+    return text.encode(errors="surrogateescape")
+
+
+def unescaped(text: str) -> bytes:
     r"""Return a text with its escapes replaced: \n, \r, \t, \\ and \xNN. Raise ArgumentError for another."""
     return re.sub(
-        r"\\(x[0-9A-Fa-f]{2}|.?)", lambda found: _unescaped(found[1]).decode("latin-1"), text, flags=re.DOTALL
+        rb"\\(x[0-9A-Fa-f]{2}|.?)",
+        lambda found: _unescaped(found[1].decode("latin-1")),
+        typed_bytes(text),
+        flags=re.DOTALL,
     )
 
 
@@ -189,8 +207,16 @@ def _headers(record: Record[Any, Any]) -> bytes:
     return b",".join(name.encode() + b"=" + (b"" if data is None else data) for name, data in record.headers)
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_as_json)
+def compact_json(value: Any) -> bytes:
+    """Return JSON on one line, as UTF-8. Half of a surrogate pair, which UTF-8 does not have, stays an escape."""
+    try:
+        return _dumped(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return _dumped(value, ensure_ascii=True).encode()
+
+
+def _dumped(value: Any, *, ensure_ascii: bool) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, separators=(",", ":"), default=_as_json)
 
 
 def _as_json(value: Any) -> Any:

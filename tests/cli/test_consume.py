@@ -9,15 +9,21 @@ import pty
 import signal
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 
 from kclient import TopicPartition
+from kclient.cli.record_format import RecordFormat
 from kclient.embedded import EmbeddedCluster
+from kclient.errors import DecodeError
+from kclient.records.records import Record
 from kclient.records.writer import NewRecord
+from kclient.types import TimestampType
 from tests.cli.support import COMMAND, PATIENCE, Done, call
 from tests.deserializers.test_registry import VALUE, avro
 from tests.lag.lag_setup import transaction
@@ -160,6 +166,41 @@ def test_values_are_decoded(
     assert line["value"] == (json.loads(shown) if form not in ("hex", "base64", "uuid") else shown)
 
 
+def test_half_of_a_surrogate_pair_in_json_stays_an_escape(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON may have it, and UTF-8 has not: a producer must not end the command with it."""
+    cluster.create_topic("halves")
+    cluster.produce("halves", [rb'"\ud800"'])
+    options = ("-e", "--value-format", "json")
+    assert read(cluster, capsys, *options, topic="halves").out == '"\\ud800"\n'
+    [line] = read(cluster, capsys, *options, "-J", topic="halves").events
+    assert line["value"] == "\ud800"
+
+
+def test_brackets_inside_brackets_are_printed_or_refused() -> None:
+    """There is a depth that can just be read, and not be written."""
+    form = RecordFormat(value="json")
+    limit = sys.getrecursionlimit()
+    for depth in range(limit - 100, limit + 10):
+        data = b"[" * depth + b"]" * depth
+        record = Record("deep", 0, 0, 0, TimestampType.CREATE_TIME, None, data, (), None, -1, len(data))
+        for is_line in (True, False):
+            with suppress(DecodeError):
+                _ = form.json_line(record) if is_line else form.as_bytes(record, "value")
+
+
+def test_bytes_that_are_typed_are_looked_for_and_printed(cluster: EmbeddedCluster) -> None:
+    """Python gives bytes of an argument that are not UTF-8 as half surrogate pairs."""
+    command = (*COMMAND, "consume", "odd", "-e", "-b", cluster.bootstrap_servers)
+    words = (*command, "--grep", b"\xff", "-f", b"\xfe%s")
+    done = subprocess.run(words, capture_output=True, timeout=PATIENCE, check=True)
+    assert done.stdout == b"\xfe\xff\0"
+    words = (*command, "-f", "%k", "-n", "1", "-Z", b"\xfd")
+    done = subprocess.run(words, capture_output=True, timeout=PATIENCE, check=True)
+    assert done.stdout == b"\xfd"
+
+
 def test_a_value_of_another_format_ends_with_6_and_names_its_place(
     cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,6 +216,7 @@ def test_a_value_of_another_format_ends_with_6_and_names_its_place(
         (["-o", "sometimes"], "--offset sometimes is not a place"),
         (["-o", "@2026-01-01T00:00"], "without a time zone"),
         (["-o", "@then"], "cannot be read"),
+        (["-o", "@9999999999999999999"], "cannot be read"),
         (["-e", "--until", "3"], "--exit-at-end is not allowed with --until"),
         (["--until", "@9999999999999"], "is in the future"),
         (["-n", "0"], "--count must be 1 or more"),

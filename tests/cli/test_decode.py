@@ -49,6 +49,15 @@ def test_a_request_says_what_it_is(words: list[str], capsys: pytest.CaptureFixtu
     assert len(call(capsys, "decode", "--json", *words).out.splitlines()) == 1
 
 
+def test_input_that_is_no_text_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8"))
+    done = call(capsys, "decode")
+    assert (done.code, done.out) == (2, "")
+    assert "these are not bytes in hex" in done.err
+
+
 @pytest.mark.parametrize("api", ["ApiVersions", "apiversions", "18"])
 def test_a_response_needs_its_api_and_version(api: str, capsys: pytest.CaptureFixture[str]) -> None:
     response = ApiVersionsResponse(api_keys=[ApiVersion(api_key=3, min_version=0, max_version=13)])

@@ -114,6 +114,20 @@ def test_an_object_that_is_a_value_is_written_as_json(producing: Producing) -> N
     assert records(producing) == [("7", '{"amount":3}')]
 
 
+def test_half_of_a_surrogate_pair_inside_an_object_is_written_as_its_escape(producing: Producing) -> None:
+    assert producing.write(b'{"value": {"a": "\\ud800"}}\n', "-J").code == 0
+    assert records(producing) == [("", r'{"a":"\ud800"}')]
+
+
+def test_bytes_that_are_typed_are_written_unchanged(producing: Producing) -> None:
+    """Python gives bytes of an argument that are not UTF-8 as half surrogate pairs."""
+    assert producing.write(b"a\xffb\n", "-K", "\udcff", "-H", "h=\udcfe", "-Z", "\udcff").code == 0
+    assert producing.write(b"c\xfed\n", "-K", r"\xfe").code == 0
+    assert records(producing) == [("a", "b"), ("c", "d")]
+    first, second = sorted(producing.consume("-J").events, key=lambda one: str(one["key"]))
+    assert (first["headers"], second["headers"]) == ([{"key": "h", "value": {"base64": "/g=="}}], [])
+
+
 @pytest.mark.parametrize(
     ("data", "words", "says"),
     [
@@ -122,6 +136,13 @@ def test_an_object_that_is_a_value_is_written_as_json(producing: Producing) -> N
         (b'{"value": "v"}\n[1]\n', ["-J"], "not an object"),
         (b'{"value": "v"}\n{"vaule": "w"}\n', ["-J"], "the unknown key 'vaule'"),
         (b'{"value": "v"}\n{"value": {"base64": "?"}}\n', ["-J"], "a base64 that is none"),
+        (b'{"value": "v"}\n{"value": "\\ud800"}\n', ["-J"], "half of a surrogate pair"),
+        (b'{"value": "v"}\n{"headers": 5}\n', ["-J"], "headers or a timestamp that are none"),
+        (
+            b'{"value": "v"}\n{"headers": [{"key": "\\ud800"}]}\n',
+            ["-J"],
+            "headers or a timestamp that are none",
+        ),
     ],
 )
 def test_a_line_that_is_no_record_ends_it_after_those_before(
@@ -139,6 +160,7 @@ def test_a_line_that_is_no_record_ends_it_after_those_before(
         (["-J", "-K", ":"], 2, "--from-json is not allowed with"),
         (["-k", "a", "-K", ":"], 2, "--key-separator is not allowed with --key"),
         (["-H", "h"], 2, "--header h is not NAME=VALUE"),
+        (["-H", "\udcff=1"], 2, "a name in UTF-8"),
         (["-p", "3"], 2, "has the partitions 0 to 2"),
     ],
 )
