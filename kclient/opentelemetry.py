@@ -50,6 +50,7 @@ SCOPE: Final = "kclient"
 MOST_LINKS: Final = 128
 """Of one span: what OpenTelemetry's SDK keeps by default."""
 TOTAL: Final = "-total"
+INT_BITS: Final = 64
 
 Attributes = dict[str, str | int | bool]
 
@@ -170,7 +171,10 @@ class ConsumerTelemetry:
 
 
 def _of_record(record: Record[Any, Any]) -> Attributes:
-    """Return what the conventions for Kafka say of one record. A key that is no text, or no UTF-8, is left out."""
+    """Return what the conventions for Kafka say of one record.
+
+    A key that is no text, no UTF-8, or an integer of more than 64 bits is left out.
+    """
     found: Attributes = {
         "messaging.destination.partition.id": str(record.partition),
         "messaging.kafka.offset": record.offset,
@@ -190,7 +194,9 @@ def _text_of(key: object) -> str | None:
             return key.decode()
         except UnicodeDecodeError:
             return None
-    return str(key) if isinstance(key, str | int) else None
+    if isinstance(key, int):  # str() refuses one of thousands of digits, which a producer can send
+        return str(key) if key.bit_length() <= INT_BITS else None
+    return key if isinstance(key, str) else None
 
 
 def _of_metrics(attributes: Attributes) -> Attributes:

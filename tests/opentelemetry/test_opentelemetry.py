@@ -188,6 +188,23 @@ def test_a_tombstone_and_a_key_that_is_no_text(cluster: EmbeddedCluster, collect
     assert "messaging.message.body.size" not in attributes
 
 
+def test_a_key_of_thousands_of_digits_is_left_out(cluster: EmbeddedCluster, collected: Collected) -> None:
+    """str() refuses such an int: that must not end the application's work on the record."""
+    cluster.produce("orders", [(b"\x01" * 2_000, b"apple")], partition=0)
+    telemetry = collected.telemetry()
+
+    def number(topic: str, headers: Headers, data: bytes) -> int:
+        return int.from_bytes(data, "big")
+
+    options = {"interceptors": [telemetry], "key_deserializer": number, **settings(cluster)}
+    with Consumer("orders", **options) as consumer:
+        (record,) = consumer.poll(timeout=5.0)
+        with telemetry.process(record):
+            pass
+    assert len(collected.spans("poll orders")) == 1
+    assert "messaging.kafka.message.key" not in (collected.spans("process orders")[0].attributes or {})
+
+
 NO_CONTEXT = {
     "empty": b"",
     "text": b"nonsense",
