@@ -136,11 +136,11 @@ prepare_batch(Batch *batch, PyObject *field, PyObject *entry, PyObject *data, Py
         int64_t length = PyLong_AsLongLong(size);
         if (PyErr_Occurred())
             return -1;
-        end = *position + length;
-        if (length < 0 || end > PyBytes_Size(data)) {
-            PyErr_SetString(PyExc_ValueError, "decode_batches() takes the sizes of what is in the data");
-            return -1;
-        }
+        end = length < 0 || length > PyBytes_Size(data) ? -1 : *position + length;
+    }
+    if (end < 0 || end > PyBytes_Size(data)) {
+        PyErr_SetString(PyExc_ValueError, "decode_batches() takes batches and sizes of what is in the data");
+        return -1;
     }
     /* The size is the batch's end, as if its records were alone: none is read beyond it. */
     batch->section = (Section){

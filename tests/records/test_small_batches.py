@@ -172,3 +172,12 @@ def test_both_ways_return_the_same() -> None:
     for field in itertools.islice(Fields(seed=3), 400):
         ends.add(compare_field(native, field))
     assert {"sound field", "CorruptBatchError", "TooManyHeadersError", "BatchTooLargeError"} <= ends
+
+
+@pytest.mark.parametrize(("data", "sizes"), [(70, None), (0, [1]), (10, [-1]), (10, [(1 << 63) - 1])])
+def test_sizes_that_are_not_those_of_the_data_are_refused(data: int, sizes: list[int] | None) -> None:
+    """The extension must not read beyond the data, whoever calls it."""
+    field = bytes(build_batch([NewRecord(b"k", b"v", 1, ())] * 5))
+    found, _, _ = small_batches.find_batches(field, 0, 0, 100, 10, len(field), True)
+    with pytest.raises(ValueError, match="of what is in the data"):
+        small_batches.decode_batches(field, found, field[:data], sizes, 10)
