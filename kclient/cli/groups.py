@@ -34,6 +34,7 @@ from kclient.text import format_count, format_names, printable
 from kclient.types import TopicPartition
 
 NOTHING: Final = "-"
+MOST_DIGITS: Final = 19  # of an int64
 COMMANDS = OptionGroup("Commands", sort_key=0)
 WHICH = OptionGroup("Which partitions", sort_key=1)
 WHERE = OptionGroup("Where to: exactly one", sort_key=2)
@@ -66,20 +67,15 @@ def list_command(*, json: Json = False, connection: Connection = NO_CONNECTION) 
 async def _list(config: Config, json: bool) -> int:
     async with AdminClient(config, Runtime()) as client:
         found = await client.listed_groups()
-    rows = [
-        (one.group_id, one.group_state or NOTHING, one.group_type or NOTHING, one.protocol_type or NOTHING)
-        for one in found
-    ]
+    rows = [(one.group_id, one.group_state, one.group_type, one.protocol_type) for one in found]
     if json:
         keys = ("group", "state", "type", "protocol_type")
         lines = [
-            json_form.dumps(
-                {key: None if cell == NOTHING else cell for key, cell in zip(keys, row, strict=True)}
-            )
-            for row in rows
+            json_form.dumps({key: cell or None for key, cell in zip(keys, row, strict=True)}) for row in rows
         ]
     else:
-        lines = table(("GROUP", "STATE", "TYPE", "PROTOCOL"), rows, right=())
+        cells = [[cell or NOTHING for cell in row] for row in rows]
+        lines = table(("GROUP", "STATE", "TYPE", "PROTOCOL"), cells, right=())
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return OK
 
@@ -246,9 +242,13 @@ def _partitions(raw: str) -> Wanted:
     """Parse TOPIC or TOPIC:0,1. Raise ArgumentError."""
     name, colon, numbers = raw.partition(":")
     parts = numbers.split(",") if colon else []
-    if not name or not all(part.isascii() and part.isdecimal() for part in parts):
+    if not name or not all(map(_is_number, parts)):
         raise ArgumentError(f"--topic {raw} is neither TOPIC nor TOPIC:0,1")
     return name, frozenset(map(int, parts)) if colon else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
 
 
 async def _reset(
@@ -359,14 +359,17 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
     """Return the offsets of a CSV file with lines topic,partition,offset. Raise ArgumentError."""
     try:
         content = read_local(Path(path), LARGEST_TEXT).decode()
+        rows = [*csv.reader(content.splitlines())]
     except (OSError, ValueError) as exc:
         raise ArgumentError(f"--from-file {path} cannot be read: {problem_of(exc)}") from exc
+    except csv.Error as exc:  # a cell of 128 kB
+        raise ArgumentError(f"--from-file {path} has no lines topic,partition,offset: {exc}") from exc
     found: dict[TopicPartition, int] = {}
-    for number, row in enumerate(csv.reader(content.splitlines()), 1):
+    for number, row in enumerate(rows, 1):
         cells = [cell.strip() for cell in row]
         if not any(cells):
             continue
-        if len(cells) != 3 or not all(cell.isascii() and cell.isdecimal() for cell in cells[1:]):
+        if len(cells) != 3 or not all(_is_number(cell) for cell in cells[1:]):
             raise ArgumentError(f"--from-file {path}, line {number} is not topic,partition,offset")
         found[TopicPartition(cells[0], int(cells[1]))] = int(cells[2])
     if not found:

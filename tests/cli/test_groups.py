@@ -167,7 +167,11 @@ def test_a_reset_that_cannot_be_meant_ends_with_2(
     assert cluster.committed(group) == {ZERO: 5, ONE: 2}
 
 
-@pytest.mark.parametrize("content", ["orders,0\n", "orders,zero,1\n", "\n"], ids=["short", "word", "empty"])
+@pytest.mark.parametrize(
+    "content",
+    ["orders,0\n", "orders,zero,1\n", "\n", f"orders,0,{'1' * 5_000}\n", f"{'x' * 200_000},0,1\n"],
+    ids=["short", "word", "empty", "long number", "long name"],
+)
 def test_a_file_that_is_no_list_of_offsets_is_refused(
     content: str, cluster: EmbeddedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,6 +179,13 @@ def test_a_file_that_is_no_list_of_offsets_is_refused(
     done = ask(cluster, capsys, "reset", "any", "--from-file", str(tmp_path / "offsets.csv"))
     assert done.code == 2
     assert "topic,partition,offset" in done.err
+
+
+def test_a_group_whose_name_is_a_dash_has_a_name_in_json(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(cluster.bootstrap_servers, "-", {ZERO: 5})
+    assert "-" in [one["group"] for one in ask(cluster, capsys, "--json").events]
 
 
 def test_list_names_every_group_and_its_state(
