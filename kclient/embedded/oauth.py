@@ -157,8 +157,12 @@ class OAuthValidator:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """Return a time. Raise ValueError for a claim of another type."""
+    """Return a time. Raise ValueError for a claim of another type, or one beyond Java's long: JSON has any number."""
     found = claims.get(name)
-    if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float):
         raise ValueError(f"the claim {name} is not a number")
+    if not abs(found) < 1 << 63:  # NaN is not, either
+        raise ValueError(f"the claim {name} is no time")
     return found

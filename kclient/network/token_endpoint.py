@@ -80,12 +80,21 @@ class ClientSecret:
     is_encoded: bool = False
 
     def request(self) -> GrantRequest:
-        user, secret = self.client_id, HiddenText(self.client_secret.reveal().strip())
-        if self.is_encoded:
-            pair = HiddenText(f"{quote_plus(user)}:{quote_plus(secret)}")
-        else:
-            pair = HiddenText(f"{user}:{secret}")
-        basic = HiddenText(base64.b64encode(pair.encode()).decode())
+        user = self.client_id
+        try:
+            secret = HiddenText(self.client_secret.reveal().strip())
+        except ValueError as exc:  # its file or variable has gone
+            raise TokenError(f"the client's secret {exc}") from exc
+        try:
+            if self.is_encoded:
+                pair = HiddenText(f"{quote_plus(user)}:{quote_plus(secret)}")
+            else:
+                pair = HiddenText(f"{user}:{secret}")
+            basic = HiddenText(base64.b64encode(pair.encode()).decode())
+        except UnicodeEncodeError:  # its text shows a part of the secret
+            raise TokenError(
+                "the client's id or secret is not text that UTF-8 has, so it cannot be sent"
+            ) from None
         headers: dict[str, str] = {"Authorization": HiddenText(f"Basic {basic}")}
         return GrantRequest({"grant_type": "client_credentials"}, secret, headers)
 

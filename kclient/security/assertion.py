@@ -25,7 +25,7 @@ import attrs
 from kclient.errors import ConfigError
 from kclient.security.local_file import LARGEST_TEXT, read_local
 from kclient.security.oauthbearer import TokenError, check_token, encoded_part
-from kclient.security.secret import HiddenText, Secret, problem_of
+from kclient.security.secret import HiddenBytes, HiddenText, Secret, problem_of
 
 COORDINATE_BYTES: Final = 32  # of a signature with the curve P-256
 NEEDS_EXTRA: Final = (
@@ -138,7 +138,11 @@ class SignedAssertion:
         what = f"sasl_oauthbearer_assertion_private_key_file={self.key_file}"
         pem = read_text(self.key_file, "sasl_oauthbearer_assertion_private_key_file").encode()
         try:
-            password = None if self.passphrase is None else self.passphrase.reveal().encode()
+            password = None if self.passphrase is None else HiddenBytes(self.passphrase.reveal().encode())
+        except ValueError as exc:  # its file or variable has gone
+            why = "is not UTF-8 text" if isinstance(exc, UnicodeEncodeError) else str(exc)
+            raise TokenError(f"sasl_oauthbearer_assertion_private_key_passphrase {why}") from None
+        try:
             return load_pem_private_key(pem, password)
         except TypeError:
             need = "needs" if self.passphrase is None else "does not need"

@@ -14,6 +14,7 @@ from kclient import Consumer, OAuthToken, TopicPartition
 from kclient.embedded import EmbeddedCluster, Listener, OAuthValidator
 from kclient.embedded.oauth import TokenRefusedError
 from kclient.errors import ArgumentError, AuthenticationError, ConfigError, ConnectError, PortClosedError
+from kclient.security.oauthbearer import unsecured_token
 from tests.security.authorization_server import AuthorizationServer
 from tests.security.signed_tokens import rsa_key
 from tests.security.token_cases import ACCEPTED, REFUSED, Case, expected_by, later, signed_by, with_claims
@@ -64,6 +65,13 @@ def refused(cluster: EmbeddedCluster, token: str, **keys: Any) -> ConnectError:
     with consumer(cluster, token, **keys) as reader, pytest.raises(ConnectError) as caught:
         reader.list_topics(timeout=5.0)
     return caught.value
+
+
+@pytest.mark.parametrize("exp", [float("nan"), float("inf"), 10**400])
+def test_a_time_that_no_clock_has_is_refused(exp: float) -> None:
+    """Python reads such numbers in JSON; a session of that length would end the connection with an error."""
+    with pytest.raises(TokenRefusedError, match="exp is no time"):
+        OAuthValidator().validate(unsecured_token({"sub": "alice", "exp": exp}), time.time())
 
 
 @pytest.mark.spec("B.4.12")

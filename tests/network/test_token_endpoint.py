@@ -194,6 +194,41 @@ def test_the_claims_of_a_template_go_before_those_of_keys(
     assert claims["exp"] > time.time()
 
 
+@pytest.mark.parametrize(("secret", "says"), [("gone", "failed with OSError"), ("\udcffhunter2", "not text")])
+def test_a_secret_that_cannot_be_sent_is_no_fault_of_the_token(
+    secret: str, says: str, server: AuthorizationServer
+) -> None:
+    """Its file may go while the client runs; the configuration is checked before."""
+    read = []
+
+    def provider() -> str:
+        read.append(1)
+        if secret == "gone" and len(read) > 1:
+            raise OSError
+        return secret
+
+    text = refused(server, **{"sasl.oauthbearer.client.credentials.client.secret": provider})
+    assert says in text
+    assert "token that cannot be used" not in text
+    assert "udcff" not in text
+    assert "hunter2" not in text
+
+
+def test_a_passphrase_that_has_gone_is_not_called_wrong(server: AuthorizationServer, tmp_path: Path) -> None:
+    keys = signed(tmp_path / "key.pem", rsa_key(), server)
+    (tmp_path / "key.pem").write_text(rsa_key().private_pem("pa55"))
+    read = []
+
+    def provider() -> str:
+        read.append(1)
+        if len(read) > 1:
+            raise OSError
+        return "pa55"
+
+    with pytest.raises(TokenError, match="passphrase is provided by a function, which failed with OSError"):
+        fetch(**keys, **{"sasl.oauthbearer.assertion.private.key.passphrase": provider})
+
+
 def test_a_ready_assertion_and_an_encrypted_key(server: AuthorizationServer, tmp_path: Path) -> None:
     ready, key = tmp_path / "assertion", tmp_path / "key.pem"
     ready.write_text(server.sign({"sub": "reader", "aud": server.token_url}) + "\n")
