@@ -37,14 +37,17 @@ class AdminClient(LagReader):
         """Return the metadata of topics, None for all. Raise UnknownTopicError, TopicAuthorizationError."""
         async with limit_time(self.timeout, "the metadata of topics"):
             await self.start()
-            response = await self._describe(None if topics is None else list(dict.fromkeys(topics)))
-            for topic in response.topics if topics is not None else ():
-                if topic.error_code == codes.UNKNOWN_TOPIC_OR_PARTITION:
+            names = None if topics is None else list(dict.fromkeys(topics))
+            response = await self._describe(names)
+            found = {one.name: one.error_code for one in response.topics}
+            for name in names or ():
+                # A broker that leaves a topic out does not have it, either.
+                code = found.get(name, codes.UNKNOWN_TOPIC_OR_PARTITION)
+                if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
                     everything = await self._describe(None)
-                    raise unknown_topic(topic.name or "", [one.name for one in everything.topics])
-                if topic.error_code == codes.TOPIC_AUTHORIZATION_FAILED:
-                    doing = f"Describing topic {topic.name}"
-                    raise broker_error(topic.error_code, doing, topics=[topic.name or ""])
+                    raise unknown_topic(name, [one.name for one in everything.topics])
+                if code == codes.TOPIC_AUTHORIZATION_FAILED:
+                    raise broker_error(code, f"Describing topic {name}", topics=[name])
         return response
 
     async def _describe(self, topics: Sequence[str] | None) -> MetadataResponse:
@@ -72,7 +75,8 @@ class AdminClient(LagReader):
         async with limit_time(self.timeout, f"the configuration of topic {topic}"):
             await self.start()
             _, response = await self.cluster.request_any(request)
-        [result] = expect(DescribeConfigsResponse, response).results
+        results = expect(DescribeConfigsResponse, response).results
+        result = results[0] if results else DescribeConfigsResult(error_code=codes.UNKNOWN_SERVER_ERROR)
         if result.error_code != codes.NONE:
             doing = f"Describing the configuration of topic {topic}"
             raise broker_error(result.error_code, doing, topics=[topic], message=result.error_message)

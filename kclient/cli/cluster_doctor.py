@@ -37,7 +37,7 @@ from kclient.errors import (
     UnknownTopicError,
 )
 from kclient.generated.describe_groups_request import DescribeGroupsRequest
-from kclient.generated.describe_groups_response import DescribeGroupsResponse
+from kclient.generated.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from kclient.generated.metadata_request import MetadataRequest, MetadataRequestTopic
 from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 from kclient.group.coordinator import Coordinator, VersionedRequest, expect, request_until_answered
@@ -355,7 +355,9 @@ class Examination:
             include_topic_authorized_operations=True,
         )
         _, response = await cluster.request_any(request, min_version=4)
-        [topic] = expect(MetadataResponse, response).topics
+        topics = expect(MetadataResponse, response).topics
+        absent = MetadataResponseTopic(name=name, error_code=codes.UNKNOWN_TOPIC_OR_PARTITION)
+        topic = topics[0] if topics else absent
         if topic.error_code == codes.UNKNOWN_TOPIC_OR_PARTITION:
             raise UnknownTopicError(
                 f"There is no topic {name!r}, or this client may not describe it. The name may be wrong. "
@@ -391,14 +393,14 @@ class Examination:
                     coordinator,
                     DescribeGroupsResponse,
                     VersionedRequest(request, 0, WITHOUT_NOT_FOUND),
-                    code_of=lambda one: one.groups[0].error_code if one.groups else codes.GROUP_ID_NOT_FOUND,
+                    code_of=lambda one: _group_in(one).error_code,
                     config=self._config,
                     runtime=self._runtime,
                 )
                 node = await coordinator.ensure()
         finally:
             await coordinator.close()
-        group = response.groups[0]
+        group = _group_in(response)
         if group.error_code != codes.NONE:
             raise broker_error(group.error_code, f"Describing group {group_id}", group=group_id)
         operations = group.authorized_operations
@@ -408,6 +410,10 @@ class Examination:
             "may be joined" if operations != NOT_SAID else "the broker does not say whether it may be joined"
         )
         return f"{group_id} is coordinated by node {node}, {said}"
+
+
+def _group_in(response: DescribeGroupsResponse) -> DescribedGroup:
+    return response.groups[0] if response.groups else DescribedGroup(error_code=codes.GROUP_ID_NOT_FOUND)
 
 
 def _ignore(connection: Connection, error: KclientError | None) -> None:

@@ -30,6 +30,7 @@ REFUSED: Final = (  # before anything was stored
     codes.UNKNOWN_TOPIC_OR_PARTITION,
     codes.NOT_ENOUGH_REPLICAS,
 )
+NO_RESULT: Final = PartitionProduceResponse(error_code=codes.UNKNOWN_SERVER_ERROR)
 
 
 def _refused(tp: TopicPartition, result: PartitionProduceResponse) -> KclientError:
@@ -56,8 +57,12 @@ class RecordSender:
 
     async def open(self) -> None:
         """Look the topic up. Raise UnknownTopicError, ArgumentError for a partition that it does not have."""
-        [topic] = (await self._client.metadata([self._topic])).topics
+        topics = (await self._client.metadata([self._topic])).topics
+        topic = next(one for one in topics if one.name == self._topic)
         self._partitions = len(topic.partitions)
+        if not self._partitions:  # no leader yet, or a name that no topic can have
+            code = topic.error_code or codes.LEADER_NOT_AVAILABLE
+            raise broker_error(code, f"Describing topic {self._topic}", topics=[self._topic])
         if self._partition is not None and not 0 <= self._partition < self._partitions:
             raise ArgumentError(
                 f"--partition {self._partition}: topic {self._topic} has the partitions 0 to {self._partitions - 1}"
@@ -106,8 +111,9 @@ class RecordSender:
                 response = await cluster.request(
                     leader, request, min_version=FORMAT_2_SINCE, max_version=BY_NAME_UNTIL
                 )
-                [topic] = expect(ProduceResponse, response).responses
-                [result] = topic.partition_responses
+                topics = expect(ProduceResponse, response).responses
+                results = [result for topic in topics for result in topic.partition_responses]
+                result = results[0] if results else NO_RESULT
                 if result.error_code == codes.NONE:
                     return
                 if result.error_code not in REFUSED:

@@ -179,6 +179,12 @@ def test_a_topic_that_is_not_there_is_not_created(producing: Producing, cluster:
     assert "misspelt" not in cluster.state.topics
 
 
+def test_a_topic_that_no_cluster_can_have_is_an_error_of_the_broker(producing: Producing) -> None:
+    done = producing.write(b"x\n", topic="not a topic")
+    assert "KC-450" in done.err
+    assert "INVALID_TOPIC_EXCEPTION" in done.err
+
+
 def test_a_leader_that_moved_is_found_and_nothing_is_written_twice(
     producing: Producing, cluster: EmbeddedCluster
 ) -> None:
