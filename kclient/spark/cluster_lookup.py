@@ -205,8 +205,8 @@ async def _at_times(lookup: ClusterLookup, bound: Bound, times: Offsets, too_lat
     for tp, offset in found.items():
         if offset is None and too_late is None:
             raise ConfigError(
-                f"{bound.option}: {tp} has no record at or after {times[tp]} (ms since 1970). The time is after its "
-                "newest record. Choose an earlier one, or set startingOffsetsByTimestampStrategy to latest."
+                f"{bound.option}: {tp} has no record at or after {times[tp]} (ms since 1970): its newest record is "
+                "older, or it is empty. Choose an earlier time, or set startingOffsetsByTimestampStrategy to latest."
             )
     return {tp: offset if offset is not None else too_late or LATEST for tp, offset in found.items()}
 

@@ -133,6 +133,16 @@ def test_filters_narrow_what_is_planned(cluster: EmbeddedCluster) -> None:
     assert planned(cluster, RangeFilter(topics=frozenset(["other"]))) == []
 
 
+def test_a_start_at_a_time_says_what_to_do_with_an_empty_partition(cluster: EmbeddedCluster) -> None:
+    cluster.delete_records("t", 1, 10)
+    with pytest.raises(
+        ConfigError, match=r"startingTimestamp: t-1 has no record.* or it is empty\. Choose .*Strategy"
+    ):
+        planned(cluster, startingTimestamp="1005000")
+    late = {"startingOffsetsByTimestampStrategy": "latest"}
+    assert planned(cluster, startingTimestamp="1005000", **late) == [(0, 5, 10)]
+
+
 @pytest.mark.spec("SP-32")
 def test_a_time_filter_skips_what_is_older(cluster: EmbeddedCluster) -> None:
     assert planned(cluster, RangeFilter(since_ms=1_006_500)) == [(0, 7, 10), (1, 7, 10)]
