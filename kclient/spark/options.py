@@ -244,7 +244,7 @@ CREATE_TABLE: Final = (
 
 ONLY_THERE: Final[Mapping[Mode, str]] = {
     "batch": "is for streams",
-    "stream": "is for batches: a stream has no end",
+    "stream": "is for batches: a stream has no end, so filter by the column timestamp or read a batch",
 }
 OTHER_MODE: Final[Mapping[Mode, Mapping[str, str]]] = {
     "batch": {"commit.metadata": "is for streams: a batch commits nothing"},
