@@ -21,6 +21,7 @@ from kclient.bridge import LoopThread
 from kclient.consumer.arguments import checked_listener
 from kclient.consumer.async_consumer import warn_unclosed
 from kclient.consumer.callbacks import RebalanceListener, coroutine_methods
+from kclient.consumer.other_calls import no_attribute
 from kclient.consumer.processing import exception_since
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
@@ -416,6 +417,11 @@ class Consumer(Generic[K_co, V_co]):
         if not self._inner.closed:
             clean = error is None and not self._processing.interrupted()
             self._run(lambda: self._inner.end(clean=clean))
+
+    if not TYPE_CHECKING:  # a checker refuses unknown names, and would take any if it saw this
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise no_attribute(self, name)
 
     def __del__(self) -> None:
         thread = getattr(self, "_thread", None)

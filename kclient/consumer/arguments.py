@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kclient.consumer.callbacks import ASSIGNED, LOST, METHODS, REVOKED, RebalanceListener
 from kclient.errors import ArgumentError
-from kclient.types import OffsetAndMetadata, TopicPartition
+from kclient.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 OFFSET_BITS: Final = 63  # an offset is a non-negative INT64 of the protocol
 EPOCH_BITS: Final = 31
@@ -52,7 +52,7 @@ def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicParti
     for item in [partitions] if isinstance(partitions, TopicPartition) else partitions:
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
             raise ArgumentError(
-                f"{item!r} is not a partition. Give a list of TopicPartition(topic, partition)."
+                f"{item!r} is not a partition. Give a list of TopicPartition(topic, partition).{_own_partition(item)}"
             )
         if not item[0].strip() or not is_number(item[1], bits=31):
             raise ArgumentError(
@@ -60,6 +60,21 @@ def checked_partitions(partitions: Iterable[TopicPartition]) -> tuple[TopicParti
             )
         found[TopicPartition(*item)] = None
     return tuple(found)
+
+
+def _own_partition(item: object) -> str:
+    """Return how to make the partition of what has one: a PartitionInfo, a Record."""
+    has = isinstance(getattr(item, "topic", None), str) and hasattr(item, "partition")
+    return " For this one write TopicPartition(one.topic, one.partition)." if has else ""
+
+
+def _own_offset(given: object) -> str:
+    """Return which offset was meant: that of what offsets_for_times() and committed() return, or the next record's."""
+    if isinstance(given, OffsetAndTimestamp | OffsetAndMetadata):
+        return "its .offset"
+    if given is None:
+        return "that of end_offsets() where offsets_for_times() returned None: no record is that new"
+    return "that of the next record to consume"
 
 
 def is_number(given: Any, bits: int) -> bool:
@@ -71,7 +86,8 @@ def checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
     """Offsets to commit: OffsetAndMetadata or int as given. Raises ArgumentError for anything else."""
     if not isinstance(offsets, Mapping):
         raise ArgumentError(
-            f"Offsets are a mapping of TopicPartition to an offset or OffsetAndMetadata, not {offsets!r}."
+            f"Offsets are a mapping of TopicPartition to an offset or OffsetAndMetadata, not {offsets!r}. After a "
+            "record it is {TopicPartition(record.topic, record.partition): record.offset + 1}."
         )
     return {
         tp: checked_offset(tp, at)
@@ -91,7 +107,7 @@ def checked_offset(partition: TopicPartition, at: Any) -> OffsetAndMetadata:
     if not is_number(at.offset, OFFSET_BITS):
         raise ArgumentError(
             f"The offset for {partition} is {at.offset!r}. Offsets are of type int, from 0 on and "
-            f"below 2**{OFFSET_BITS}. Give that of the next record to consume."
+            f"below 2**{OFFSET_BITS}. Give {_own_offset(at.offset)}."
         )
     if at.leader_epoch is not None and not is_number(at.leader_epoch, EPOCH_BITS):
         raise ArgumentError(

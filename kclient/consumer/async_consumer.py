@@ -33,6 +33,7 @@ from kclient.consumer.arguments import (
     compiled_pattern,
 )
 from kclient.consumer.callbacks import RebalanceListener, inside, is_inside
+from kclient.consumer.other_calls import no_attribute
 from kclient.consumer.processing import TaskProcessing, calling_task
 from kclient.consumer.tasks import closed_error, outlast
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
@@ -159,6 +160,11 @@ class AsyncConsumer(Generic[K_co, V_co]):
             "A consumer is neither pickled nor copied: connections and a place in a group do not leave their process. "
             "Make it inside of the function that Spark or multiprocessing runs elsewhere, and send it the settings."
         )
+
+    if not TYPE_CHECKING:  # a checker refuses unknown names, and would take any if it saw this
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise no_attribute(self, name)
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)  # None: the constructor has raised

@@ -100,6 +100,27 @@ def test_what_is_no_partition_is_not_committed(wrong: Any) -> None:
     with_one_record(scenario)
 
 
+def test_what_other_calls_return_is_refused_with_what_to_write() -> None:
+    """Tried first by a newcomer: what partitions_for() and offsets_for_times() return goes into assign() and seek()."""
+
+    async def scenario(cluster: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        infos: Any = await consumer.partitions_for("t")
+        with pytest.raises(
+            ArgumentError, match=r"For this one write TopicPartition\(one.topic, one.partition\)"
+        ):
+            await consumer.assign(infos)
+        found: Any = (await consumer.offsets_for_times({T0: 0}))[T0]
+        with pytest.raises(ArgumentError, match=r"Give its \.offset"):
+            consumer.seek(T0, found)
+        with pytest.raises(ArgumentError, match=r"where offsets_for_times\(\) returned None"):
+            consumer.seek(T0, None)  # type: ignore[arg-type]
+        record: Any = (await read(consumer, 1))[0]
+        with pytest.raises(ArgumentError, match=r"record.partition\): record.offset \+ 1}"):
+            await consumer.commit(record)
+
+    with_one_record(scenario)
+
+
 @pytest.mark.spec("B.14.2", "I-38")
 def test_a_commit_that_ended_in_a_bug_calls_its_callback(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(self: OffsetCommitter, offsets: Any, **options: Any) -> Any:

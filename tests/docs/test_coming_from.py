@@ -22,6 +22,7 @@ import pytest
 from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.config.model import keys
 from kclient.config.spellings import NOT_NEEDED, OTHER_SPELLINGS
+from kclient.consumer.other_calls import OTHER_CALLS
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import OffsetOutOfRangeError, PortClosedError
 
@@ -78,6 +79,24 @@ def parameters() -> dict[str, dict[str, Any]]:
 def test_every_call_of_the_other_client_is_in_the_table(page: str, calls: set[str]) -> None:
     named = set(re.findall(r"\b(\w+)\b", " ".join(theirs for theirs, _ in rows(page, "Calls"))))
     assert calls - named == set()
+
+
+def test_a_call_that_only_other_clients_have_is_answered() -> None:
+    theirs = set().union(
+        *map(public, (confluent_kafka.Consumer, aiokafka.AIOKafkaConsumer, kafka_python.KafkaConsumer))
+    )
+    assert set(OTHER_CALLS) == theirs - public(Consumer) == theirs - public(AsyncConsumer)
+    consumer = Consumer(bootstrap_servers="localhost:9092")
+    with pytest.raises(
+        AttributeError, match=r"another client's: write poll\(timeout, max_records=N\)"
+    ) as caught:
+        consumer.consume(10)  # type: ignore[attr-defined]
+    assert (caught.value.name, caught.value.obj) == ("consume", consumer)
+    with pytest.raises(AttributeError, match=r"no attribute 'pol'$"):
+        consumer.pol()  # type: ignore[attr-defined]
+    assert not hasattr(consumer, "start")
+    named = set(re.findall(r"(\w+)\(", " ".join(OTHER_CALLS.values())))
+    assert named <= public(Consumer)
 
 
 @pytest.mark.parametrize("page", ["confluent-kafka", "aiokafka", "kafka-python", "java"])
