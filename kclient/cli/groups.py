@@ -182,7 +182,13 @@ def reset(
         ),
     ] = None,
     to_datetime: Annotated[
-        str | None, option("the first record at or after 2026-11-20T14:00Z", "TIME", group=WHERE)
+        str | None,
+        option(
+            "the first record at or after 2026-11-20T14:00Z, or -1h",
+            "TIME",
+            group=WHERE,
+            allow_leading_hyphen=True,
+        ),
     ] = None,
     by_duration: Annotated[
         str | None, option("the first record of the last 90m, 2h, 7d or PT1H30M", "DURATION", group=WHERE)

@@ -65,6 +65,7 @@ def moved(done: Done) -> dict[int, int | None]:
         (["--shift-by", "-4"], {0: 1, 1: 1}),
         (["--to-datetime", datetime.fromtimestamp(NOW / 1000 - 3 * 3600, UTC).isoformat()], {0: 7, 1: 1}),
         (["--to-datetime", str(NOW + HOUR_MS)], {0: 10, 1: 4}),
+        (["--to-datetime", "-150m"], {0: 8, 1: 1}),
         (["--by-duration", "PT2H30M"], {0: 8, 1: 1}),
         (["--by-duration", "150m"], {0: 8, 1: 1}),
     ],
