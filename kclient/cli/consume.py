@@ -131,6 +131,8 @@ def consume(
         raise ArgumentError(
             f"name at least one TOPIC. Type: {program()} topics -b HOST:PORT to see which there are."
         )
+    for topic in topics:
+        _check_name(topic)
     from kclient.cli.record_printer import CommitOnRevoke, Limits, RecordPrinter
     from kclient.sync import Consumer
 
@@ -226,6 +228,15 @@ def _line_of(
             form.as_bytes(record, "key") + separator + form.as_bytes(record, "value") + b"\n"
         )
     return form.compile(r"%s\n" if template is None else template)
+
+
+def _check_name(topic: str) -> None:
+    """Raise ArgumentError for what no topic is called, which a broker answers with an error about patterns."""
+    if not re.fullmatch(r"[a-zA-Z0-9._-]+", topic):
+        raise ArgumentError(
+            f"{printable(repr(topic))} is no topic's name: letters, digits, '.', '_' and '-'. Patterns are not taken. "
+            f"Type: {program()} topics -b HOST:PORT to see which there are."
+        )
 
 
 def _partitions(consumer: Consumer, topic: str) -> list[TopicPartition]:

@@ -169,6 +169,8 @@ def test_the_page_of_ingest_groups_its_options_and_reports_defaults(
         (["consume", "orders", "--max-messages", "5"], "Unknown option: --max-messages. Write -n N."),
         (["consume", "-t", "orders"], "Write the topics without an option: consume TOPIC."),
         (["consume", "orders"], "Say where the cluster is with -b HOST:PORT, --properties FILE or --profile"),
+        (["consume", "ord*", "-b", "x:1"], "'ord*' is no topic's name: letters, digits"),
+        (["consume", "a,b", "-b", "x:1"], "'a,b' is no topic's name: letters, digits"),
         (["topics", "orders"], "with orders. To see one, write topics describe orders. Type: "),
         (["topics", "desc", "orders"], "Did you mean describe?"),
         (["topics", "--list"], "Unknown option: --list. Leave it out: topics lists them."),
