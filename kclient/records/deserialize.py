@@ -15,9 +15,9 @@ from kclient.records.columns import Columns
 from kclient.records.undecodable import DeadLetterSink, Undecodable, Undecoded, dead_letter
 from kclient.types import DeserializerFunction, Headers, TopicPartition
 
-SURROUNDINGS: Final = (ConnectError, ConfigError)
-"""What a deserializer raises if its surroundings fail, a schema registry or a setting: the record is not at fault, and
-is neither skipped nor kept nor a dead letter."""
+EXTERNAL_ERRORS: Final = (ConnectError, ConfigError)
+"""What a deserializer raises if a schema registry does not answer, or a setting is wrong: the record is not at fault,
+and is neither skipped nor kept nor a dead letter."""
 
 
 @attrs.frozen
@@ -57,8 +57,8 @@ class Deserializers:
         while (failure := self._run(records, columns, keys, values)) is not None:
             index = len(values)
             failure.raw_key, failure.raw_value = raw_keys[index], raw_values[index]
-            innocent = isinstance(failure.__cause__, SURROUNDINGS)
-            if innocent or self.undecodable is None or not self._deal_with(failure, columns, keys, values):
+            is_external = isinstance(failure.__cause__, EXTERNAL_ERRORS)
+            if is_external or self.undecodable is None or not self._deal_with(failure, columns, keys, values):
                 del keys[index:]
                 break
             failed += 1
@@ -166,7 +166,7 @@ def _failure(
 
 
 def _explained(error: Exception, part: str, where: str, offset: int) -> str:
-    if isinstance(error, SURROUNDINGS):
+    if isinstance(error, EXTERNAL_ERRORS):
         return (
             f"The {part} deserializer could not work on the record {where}: {error} "
             "Nothing is wrong with the record, and it is not skipped. Poll again when this is mended."
