@@ -112,6 +112,7 @@ class TokenSource:
         self._failure: TokenError | None = None  # of the last request
         self._refreshing: asyncio.Task[OAuthToken] | None = None
         self._timer: asyncio.TimerHandle | None = None  # of the next request without a connection that asks
+        self._closed = False
         # A plain function that has not returned yet.
         self._thread: asyncio.Task[tuple[Any, BaseException | None]] | None = None
 
@@ -141,6 +142,7 @@ class TokenSource:
 
     async def close(self, timeout: float) -> None:
         """Cancel a request, and wait for its end. A plain function goes on in its thread, and its token is dropped."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         if self._thread is not None:
@@ -175,6 +177,8 @@ class TokenSource:
         """Let the timer request a token at `when`, in the loop's time."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._closed:  # the provider has caught its cancellation, and returned a token
+            return
         pause = max(0.0, when - self._runtime.now())
         self._timer = asyncio.get_running_loop().call_later(pause, self._renew)
 

@@ -414,6 +414,28 @@ def test_a_client_that_is_closed_leaves_no_request() -> None:
     run(scenario)
 
 
+def test_a_provider_that_catches_its_cancellation_is_not_called_after_close() -> None:
+    calls: list[float] = []
+
+    async def main(world: World) -> None:
+        async def provider() -> OAuthToken:
+            calls.append(world.loop.time())
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(600.0)
+            return token(EPOCH, EPOCH + HOUR)
+
+        backoff = Backoff(1_000, 60_000, WithoutJitter())
+        source = TokenSource(provider, RefreshTiming(), backoff, world.runtime("client"), 20.0)
+        asking = asyncio.create_task(source.token())
+        await asyncio.sleep(1.0)
+        await source.close(5.0)
+        await asking
+        await asyncio.sleep(2 * HOUR)
+
+    simulate(7, main, limit=4 * HOUR)
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("skew", [-HOUR, 0.0])
 def test_a_clock_that_is_behind_does_not_make_a_token_last_longer(skew: float) -> None:
     """The token says when it was issued, and that cannot be in the future."""
