@@ -81,6 +81,9 @@ class HandlerRunner:
         self._full = False  # as many are in flight as may be; until half of them have finished
         self._stopping = False
         self._failure: BaseException | None = None
+        self._returns_coroutines = (
+            False  # to a Consumer, which cannot await them: the records are not at fault
+        )
         self._next_commit = 0.0
         self._commit_in_flight = False
         self._throttled = ThrottledLogger(log)
@@ -278,7 +281,7 @@ class HandlerRunner:
             if record.is_dropped():
                 break
             record.failure = type(failure).__name__
-            if record.attempts > options.retries:
+            if record.attempts > options.retries or self._returns_coroutines:
                 return await self._give_up(record, failure)
             self._counts.retries += 1
             seconds = backoff.next()
@@ -299,9 +302,10 @@ class HandlerRunner:
 
     async def _give_up(self, record: InFlightRecord, failure: Exception) -> bool:
         """Make the record a dead letter. Without a function for them, or if that raises, stop the run."""
-        if self.options.dead_letter is not None:
+        dead_letter = None if self._returns_coroutines else self.options.dead_letter
+        if dead_letter is not None:
             record.state = HandlingState.RUNNING
-            refused = await self._call(record, self.options.dead_letter, record.record, failure)
+            refused = await self._call(record, dead_letter, record.record, failure)
             if refused is None:
                 self._counts.dead_letters += 1
                 log.warning(
@@ -313,7 +317,7 @@ class HandlerRunner:
                 )
                 return True
             failure = refused
-        self._fail(handler_error(record, failure, is_dead_letter=self.options.dead_letter is not None))
+        self._fail(handler_error(record, failure, is_dead_letter=dead_letter is not None))
         return False
 
     async def _call(
@@ -358,6 +362,7 @@ class HandlerRunner:
             close = getattr(result, "close", None)
             if close is not None:
                 close()
+            self._returns_coroutines = True
             raise UsageError(
                 "The handler returned a coroutine, and a Consumer calls plain functions. Write def, or use an "
                 "AsyncConsumer and run_async()."

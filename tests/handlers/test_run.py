@@ -291,9 +291,13 @@ def test_what_would_break_the_promise_is_refused(cluster: EmbeddedCluster) -> No
     with consumer_of(cluster) as consumer:
         with pytest.raises(ArgumentError, match="coroutine function"):
             handlers.run(consumer, coroutine)
+        letters: list[Any] = []
         with pytest.raises(HandlerError) as caught:
-            handlers.run(consumer, plain, retries=0)
+            handlers.run(consumer, plain, dead_letter=lambda record, exc: letters.append(record))
         assert isinstance(caught.value.__cause__, UsageError)
+        assert caught.value.attempts == 1
+        assert letters == []  # the program is wrong, and no record
+        assert committed(cluster) == 0
     with consumer_of(cluster, enable_auto_commit=True) as consumer, pytest.raises(UsageError, match="=False"):
         handlers.run(consumer, print)
     with Consumer(bootstrap_servers=cluster.bootstrap_servers, enable_auto_commit=False) as alone:
