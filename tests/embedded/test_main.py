@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from kclient import Consumer, TopicPartition
-from kclient.embedded.__main__ import _is_loopback, main
+from kclient.config.oauth import is_loopback
+from kclient.embedded.__main__ import main
 from kclient.errors import AuthenticationError
 from tests.realtime import within
 from tests.security.certificates import Authority
@@ -278,4 +279,4 @@ def test_a_command_that_fails_later_is_reported() -> None:
      ("192.168.1.5", False), ("kafka", False)],
 )  # fmt: skip
 def test_a_host_that_others_may_reach_is_distinguished_from_loopback(host: str, loopback: bool) -> None:
-    assert _is_loopback(host) is loopback
+    assert is_loopback(host) is loopback

@@ -5,6 +5,7 @@
 | links whose text is the name of a page | show its title |
 | links to files above docs/ | lead to the page that includes the file |
 | indented paragraphs of a docstring | are shown as they are |
+| `sequence` | a directive for diagrams: `sequence.py` |
 | README.md of a folder | lists the pages of its folder in the navigation; elsewhere it stays plain Markdown |
 """
 
@@ -15,6 +16,8 @@ import re
 from typing import Any, Final
 
 from pygments.lexers.special import TextLexer
+
+from tools.site.sequence import Sequence
 
 # Link as written on a page of docs/ → the page that includes the file.
 INCLUDED: Final = {"](../SECURITY.md": "](vulnerabilities.md"}
@@ -57,5 +60,6 @@ def setup(app: Any) -> dict[str, Any]:
     logging.getLogger("sphinx.sphinx.directives.other").addFilter(matched)
     app.connect("source-read", on_source_read)
     app.connect("autodoc-process-docstring", on_docstring)
+    app.add_directive("sequence", Sequence)
     app.add_lexer("cron", TextLexer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
