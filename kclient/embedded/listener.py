@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Sequence
 from ssl import SSLContext
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -14,6 +15,15 @@ from kclient.security import SCRAM_DIGESTS
 
 PLAINTEXT: Final = "PLAINTEXT"
 MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS, "OAUTHBEARER")
+
+
+class Server(Protocol):
+    """What a broker needs of an `asyncio.Server`."""
+
+    @property
+    def sockets(self) -> Sequence[socket.socket]: ...
+
+    def close(self) -> None: ...
 
 
 @attrs.define(eq=False)
@@ -29,7 +39,7 @@ class Listener:
     ssl: SSLContext | None = None
     mechanisms: tuple[str, ...] = attrs.field(default=())
     advertised: tuple[str, int] | None = None
-    server: asyncio.Server | None = None
+    server: Server | None = None
 
     @mechanisms.validator
     def _known(self, attribute: object, mechanisms: tuple[str, ...]) -> None:
@@ -55,10 +65,32 @@ class Listener:
 
 
 Factory = Callable[[], asyncio.BaseProtocol]
-Serve = Callable[[Factory, Listener], Awaitable[asyncio.Server]]
+Serve = Callable[[Factory, Listener], Awaitable[Server]]
 
 
-async def serve(factory: Factory, listener: Listener) -> asyncio.Server:
+async def serve(factory: Factory, listener: Listener) -> Server:
     """Listen at the listener's address, on the running loop. Raise OSError."""
+    await asyncio.sleep(0)  # a server that was closed in this turn of the loop still has the port
     loop = asyncio.get_running_loop()
-    return await loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl)
+    return _Server(await loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl))
+
+
+class _Server:
+    """A server that accepts nothing more at once, and is closed when all sockets that it has accepted have transports.
+
+    asyncio makes the transport in the turn of the loop after accept(), and a closed server fails it: nothing closes the
+    socket then, and its client waits for responses until the garbage collector finds it.
+    """
+
+    def __init__(self, server: asyncio.Server) -> None:
+        self._server = server
+
+    @property
+    def sockets(self) -> Sequence[socket.socket]:
+        return self._server.sockets
+
+    def close(self) -> None:
+        loop = asyncio.get_running_loop()
+        for listening in self.sockets:
+            loop.remove_reader(listening)
+        loop.call_soon(self._server.close)

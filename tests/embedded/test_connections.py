@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import tracemalloc
+from collections.abc import Callable
+
+import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.generated.metadata_request import MetadataRequest
@@ -32,6 +36,35 @@ def test_the_log_of_requests_keeps_no_buffers_of_connections_that_ended() -> Non
         asyncio.run(main())
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_client_that_connects_while_its_broker_is_killed_is_not_left_waiting(turns: int) -> None:
+    """asyncio accepts in one turn of the loop, makes the transport in the next and calls the protocol in a third."""
+
+    async def main() -> None:
+        async with EmbeddedCluster(brokers=2) as cluster:
+            listener = cluster.state.brokers[1].listeners[0]
+            with socket.create_connection(listener.address) as client:
+                client.setblocking(False)
+                asyncio.get_running_loop().call_soon(_after(turns, lambda: cluster.kill(1)))
+                ended: bytes | Exception
+                try:
+                    ended = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1), 10)
+                except ConnectionResetError as exc:
+                    ended = exc
+            assert ended == b"" or isinstance(ended, ConnectionResetError)
+
+    gc.disable()  # it would close what nothing else closes
+    try:
+        asyncio.run(main())
+    finally:
+        gc.enable()
+
+
+def _after(turns: int, then: Callable[[], object]) -> Callable[[], object]:
+    """Return a callback that calls `then` so many turns of the loop after its own."""
+    return then if turns == 0 else lambda: asyncio.get_running_loop().call_soon(_after(turns - 1, then))
 
 
 async def _ask_once(cluster: EmbeddedCluster) -> None:
