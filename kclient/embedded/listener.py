@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from ssl import SSLContext
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
 from kclient.errors import ArgumentError
 from kclient.security import SCRAM_DIGESTS
+
+if TYPE_CHECKING:
+    from socket import socket  # noqa: TID251 only for annotations: servers make their own
 
 PLAINTEXT: Final = "PLAINTEXT"
 MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS, "OAUTHBEARER")
@@ -21,7 +23,7 @@ class Server(Protocol):
     """What a broker needs of an `asyncio.Server`."""
 
     @property
-    def sockets(self) -> Sequence[socket.socket]: ...
+    def sockets(self) -> Sequence[socket]: ...
 
     def close(self) -> None: ...
 
@@ -86,7 +88,7 @@ class _Server:
         self._server = server
 
     @property
-    def sockets(self) -> Sequence[socket.socket]:
+    def sockets(self) -> Sequence[socket]:
         return self._server.sockets
 
     def close(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -21,21 +21,31 @@ from kclient.types import TopicPartition
 from localkafka import KafkaCluster
 
 SECONDS = 30
+FLUSH_SECONDS = 60
+"""A broker that was stopped may have to be elected again before it takes messages."""
+
 QUIET = {"log_level": 3}
 
 
-def producer(kafka: KafkaCluster, **settings: str | int) -> Producer:
+def producer(
+    kafka: KafkaCluster, *, on_error: Callable[[KafkaError], object] | None = None, **settings: str | int
+) -> Producer:
     """A producer of confluent-kafka; `linger_ms=5` stands for `linger.ms`."""
     dotted = {key.replace("_", "."): value for key, value in settings.items()}
-    return Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, **QUIET, **dotted})
+    heard = {} if on_error is None else {"error_cb": on_error}
+    return Producer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, **QUIET, **dotted, **heard}
+    )
 
 
 def produce_numbers(kafka: KafkaCluster, topic: str, numbers: Iterable[int], partitions: int) -> None:
     """Write each number as a value; a number's partition is what is left when it is divided by `partitions`."""
-    source = producer(kafka)
+    heard: list[str] = []
+    source = producer(kafka, on_error=lambda error: heard.append(str(error)))
     for number in numbers:
         source.produce(topic, value=b"%d" % number, partition=number % partitions)
-    assert source.flush(SECONDS) == 0
+    left = source.flush(FLUSH_SECONDS)
+    assert left == 0, f"{left} messages are not acknowledged; the producer says {heard[-5:]}"
 
 
 def committed(kafka: KafkaCluster, group: str) -> dict[TopicPartition, int]:
