@@ -1,0 +1,417 @@
+"""A store: named objects below a URL, on a directory of this machine or in an object store. There is no rename.
+
+    put_if_absent   put         read        list        delete      open_write       open_read
+    create once     overwrite   whole       below a key             whole at close   random access
+
+    /lake/raw                                directory: hidden name, fsync, rename or link     `LocalStore`
+    s3://bucket/raw  gs://…  abfss://…       obstore, with conditional writes (If-None-Match)  `ObjectStore`
+
+Both show an object whole or not at all. A store keeps no credentials: it reads those of the environment or of the
+platform (the instance's or the pod's role) where it is used, so that none travels in a pickle, a plan or a log.
+
+A service that hangs or fails is bounded. One request: `CONNECT_SECONDS` and `REQUEST_SECONDS`. One call: `RETRIES` more
+requests after answers of 5xx, refused and broken connections, none later than `RETRY_SECONDS`; so at most
+`RETRY_SECONDS + REQUEST_SECONDS`. `put_if_absent` makes at most `PUT_TRIES` such calls, because it looks up what became
+of a write whose answer it did not get.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, cast
+from urllib.parse import urlsplit
+
+import attrs
+
+from kclient.errors import ConfigError, SinkError
+from kclient.log import get_logger
+from kclient.spark.sink.local_store import (
+    LARGEST_READ,
+    LocalStore,
+    ObjectWriter,
+    Store,
+    StoredObject,
+    bounded,
+    checked_key,
+)
+
+__all__ = [
+    "LocalStore",
+    "ObjectStore",
+    "ObjectWriter",
+    "Store",
+    "StoredObject",
+    "is_remote",
+    "memory_store",
+    "store_of",
+]
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Client
+
+log: Final = get_logger("kclient.spark")
+
+CONNECT_SECONDS: Final = 5
+REQUEST_SECONDS: Final = 30
+RETRIES: Final = 5
+RETRY_SECONDS: Final = 60
+PUT_TRIES: Final = 3
+
+PART_BYTES: Final = 8 << 20
+PARTS_AT_ONCE: Final = 2
+"""An open file holds at most `PARTS_AT_ONCE + 1` parts. S3 takes 10,000, so a file may have 80 GB."""
+
+READ_BYTES: Final = 1 << 20
+
+SCHEMES: Final[Mapping[str, str]] = {
+    "s3": "s3", "s3a": "s3", "gs": "gs", "abfs": "az", "abfss": "az", "az": "az",
+}  # fmt: skip
+"""Scheme of a URL → the service. `s3a` is Hadoop's name for it."""
+
+_URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_SECRET: Final = re.compile(r"key|secret|token|password|credential|sas", re.IGNORECASE)
+_QUERY: Final = re.compile(r"\?[^\s\"'<>)]*")
+
+
+def store_of(url: str | Path, options: Mapping[str, str] | None = None) -> Store:
+    """Return the store of a directory, or of an `s3://`, `gs://` or `abfss://` URL.
+
+    `options` are settings of obstore (`region`, `endpoint`, …) that go before those of the environment. They travel
+    with the store, so secrets are refused. Raises ConfigError, also where obstore is not installed.
+    """
+    text = str(url)
+    scheme = _URL.match(text)
+    if scheme is None or scheme[1].lower() == "file":
+        if options:
+            raise ConfigError(
+                f"{text} is a directory: the options {sorted(options)} are those of object stores."
+            )
+        return LocalStore(Path(urlsplit(text).path if scheme else text).absolute())
+    return ObjectStore(_checked_url(text), dict(options or {}))
+
+
+def is_remote(url: str | Path) -> bool:
+    """Return whether a URL names an object store."""
+    scheme = _URL.match(str(url))
+    return scheme is not None and scheme[1].lower() != "file"
+
+
+def _checked_url(url: str) -> str:
+    parts = urlsplit(url)
+    service = SCHEMES.get(parts.scheme.lower())
+    if service is None:
+        raise ConfigError(
+            f"{parts.scheme}://… is no store that kclient knows. Give a directory, or a URL that begins with "
+            f"{', '.join(f'{name}://' for name in SCHEMES)}."
+        )
+    # abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH names no user before its @.
+    if parts.password is not None or (parts.username is not None and service != "az") or parts.query:
+        raise ConfigError(
+            f"The URL of {parts.scheme}://{parts.hostname}/… holds credentials or a query. URLs are shown in plans and "
+            "logs: give the store's credentials in the environment, as AWS_ACCESS_KEY_ID, or by the platform's role."
+        )
+    if not parts.netloc or ".." in PurePosixPath(parts.path).parts:
+        raise ConfigError(
+            f"{url} names no bucket, or has `..` in its path. Write {parts.scheme}://BUCKET/PREFIX."
+        )
+    if parts.scheme.lower() == "s3a":
+        url = f"s3{url[3:]}"
+    return url.rstrip("/")
+
+
+# --- an object store -------------------------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class ObjectStore(Store):
+    """The objects of a bucket below a prefix, by obstore. Its connections are made on first use, and not pickled."""
+
+    url: str
+    options: dict[str, str] = attrs.field(factory=dict)
+    _made: Client | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if secrets := sorted(name for name in self.options if _SECRET.search(name)):
+            raise ConfigError(
+                f"The options {', '.join(secrets)} of {self.url} are credentials, which would be kept in plans and "
+                "sent to executors. Give them in the environment, as AWS_ACCESS_KEY_ID, or by the platform's role."
+            )
+        self.client  # noqa: B018 – an unknown option or a missing obstore is reported here
+
+    def __getstate__(self) -> tuple[str, dict[str, str]]:
+        return self.url, self.options
+
+    def __setstate__(self, state: tuple[str, dict[str, str]]) -> None:
+        self.url, self.options = state
+        self._made = None
+
+    @property
+    def client(self) -> Client:
+        """obstore's client of the bucket."""
+        if self._made is None:
+            self._made = _client_of(self.url, self.options)
+        return self._made
+
+    def put_if_absent(self, key: str, content: bytes) -> bool:
+        """Write unless present, as `Store` says. An unknown outcome is looked up, at most `PUT_TRIES` times."""
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        last: Exception | None = None
+        for _ in range(PUT_TRIES):
+            try:
+                self.client.put(checked_key(key), content, mode="create", use_multipart=False)
+                return True
+            except AlreadyExistsError:
+                # A request that was sent again after a lost answer finds the object that the first one wrote.
+                return self.read(key) == content
+            except BaseError as exc:
+                if not _outcome_unknown(exc):
+                    self.fail(exc, "Writing", key)
+                last = exc
+            log.warning("No answer says whether %s was written: it is looked up.", self.place(key))
+            if (found := self.read(key)) is not None:
+                return found == content
+        self.fail(cast(Exception, last), "Writing", key)
+
+    def put(self, key: str, content: bytes) -> None:
+        with self.errors("Writing", key):
+            self.client.put(checked_key(key), content, use_multipart=False)
+
+    def read(self, key: str) -> bytes | None:
+        with self.errors("Reading", key):
+            try:
+                found = self.client.get(checked_key(key))
+            except FileNotFoundError as exc:
+                if _NO_BUCKET.search(str(exc)):
+                    self.fail(exc, "Reading", key)
+                return None
+            if found.meta["size"] > LARGEST_READ:
+                return bounded(bytes(LARGEST_READ + 1), self.place(key))
+            return bytes(found.bytes())
+
+    def list(self, prefix: str = "") -> Iterator[StoredObject]:
+        with self.errors("Listing", prefix):
+            for page in self.client.list(checked_key(prefix) if prefix else None):
+                for entry in page:
+                    if not entry["path"].rpartition("/")[2].startswith("."):
+                        modified = int(entry["last_modified"].timestamp() * 1000)
+                        yield StoredObject(entry["path"], entry["size"], modified)
+
+    def delete(self, key: str) -> None:
+        with self.errors("Deleting", key), contextlib.suppress(FileNotFoundError):
+            self.client.delete(checked_key(key))
+
+    def open_write(self, key: str) -> ObjectWriter:
+        return _RemoteWriter(self, checked_key(key))
+
+    def open_read(self, key: str) -> BinaryIO:
+        return cast(BinaryIO, io.BufferedReader(_RemoteReader(self, checked_key(key)), READ_BYTES))
+
+    @contextmanager
+    def errors(self, doing: str, key: str) -> Iterator[None]:
+        """Turn an error of obstore into a SinkError."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except SinkError:
+            raise
+        except (BaseError, OSError, ValueError) as exc:
+            self.fail(exc, doing, key)
+
+    def fail(self, exc: Exception, doing: str, key: str) -> NoReturn:
+        """Raise the SinkError of a call that failed."""
+        place = self.place(key)
+        raise SinkError(f"{doing} {place} failed: {_reason(exc)}. {_advice(exc)}", path=place) from None
+
+
+class _RemoteWriter(ObjectWriter):
+    """An object that is uploaded in parts; a small one in one request. Parts of a discarded one are never shown.
+
+    The service keeps such parts until a rule of the bucket removes them (AbortIncompleteMultipartUpload).
+    """
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        import obstore
+
+        super().__init__()
+        self._store = store
+        self._key = key
+        with store.errors("Writing", key):
+            self._file: Any = obstore.open_writer(
+                store.client, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+            )
+
+    def write(self, content: Any) -> int:
+        with self._store.errors("Writing", self._key):
+            self._file.write(content)
+        size = memoryview(content).nbytes
+        self.bytes += size
+        return size
+
+    def close(self) -> None:
+        from obstore.exceptions import BaseError
+
+        if self.closed:
+            return
+        try:
+            self._file.close()
+        except (BaseError, OSError) as exc:
+            # The service may have finished it, and its answer was lost. Only this writer uses the key.
+            if self._stored_bytes() != self.bytes:
+                self._store.fail(exc, "Writing", self._key)
+        self.closed = True
+
+    def discard(self) -> None:
+        self.closed = True
+        self._file = None  # closing it would finish the object
+
+    def _stored_bytes(self) -> int | None:
+        with self._store.errors("Writing", self._key):
+            try:
+                return int(self._store.client.head(self._key)["size"])
+            except FileNotFoundError:
+                return None
+
+
+class _RemoteReader(io.RawIOBase):
+    """An object that is read in ranges."""
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        import obstore
+
+        super().__init__()
+        self._store = store
+        self._key = key
+        with store.errors("Reading", key):
+            self._file = obstore.open_reader(store.client, key, buffer_size=READ_BYTES)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._store.errors("Reading", self._key):
+            content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def memory_store() -> ObjectStore:
+    """Return an empty store in the memory of this process, for tests. It cannot be used after pickling."""
+    from obstore.store import MemoryStore
+
+    return ObjectStore("memory:///", {}, MemoryStore())
+
+
+def _client_of(url: str, options: Mapping[str, str]) -> Client:
+    """Return obstore's client, with the environment's settings and credentials. Raise ConfigError."""
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import from_url
+    except ImportError as exc:
+        raise ConfigError(
+            f"{url} needs the package obstore, which is not installed. pip install 'kclient-kafka[lake]'."
+        ) from exc
+    config: Any = dict(options)
+    try:
+        return from_url(
+            url,
+            config=config,
+            client_options={
+                "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                "timeout": timedelta(seconds=REQUEST_SECONDS),
+                "allow_http": _plain_endpoint(options),
+            },
+            retry_config={
+                "max_retries": RETRIES,
+                "retry_timeout": timedelta(seconds=RETRY_SECONDS),
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=100),
+                    "max_backoff": timedelta(seconds=5),
+                    "base": 2,
+                },
+            },
+        )
+    except (BaseError, ValueError) as exc:
+        raise ConfigError(f"{url} cannot be used as a store: {_reason(exc)}.") from None
+
+
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
+def _plain_endpoint(options: Mapping[str, str]) -> bool:
+    """Return whether the endpoint was given as http://: whoever writes that means it."""
+    given = [value for name, value in options.items() if "endpoint" in name.lower()]
+    given += [os.environ.get(name, "") for name in ENDPOINTS]
+    return any(value.lower().startswith("http://") for value in given)
+
+
+# --- errors of an object store ---------------------------------------------------------------------------------------
+
+_NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
+_STATUS: Final = re.compile(r"\b([1-5][0-9]{2}) [A-Z][A-Za-z ]+")
+_CODE: Final = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
+
+
+def _outcome_unknown(exc: Exception) -> bool:
+    """Return whether a write may have been applied although it failed."""
+    from obstore.exceptions import (
+        InvalidPathError,
+        NotSupportedError,
+        PermissionDeniedError,
+        UnauthenticatedError,
+    )
+
+    known = (
+        PermissionDeniedError,
+        UnauthenticatedError,
+        NotSupportedError,
+        InvalidPathError,
+        FileNotFoundError,
+    )
+    status = _STATUS.search(str(exc))
+    return not isinstance(exc, known) and (status is None or status[1].startswith("5"))
+
+
+def _reason(exc: Exception) -> str:
+    """Return the first line of an error, without the query of a URL, which may be a signature."""
+    text = str(exc).strip()
+    line = _QUERY.sub("?…", text.splitlines()[0] if text else type(exc).__name__)[:300]
+    code = _CODE.search(text)
+    return f"{line.rstrip('.')} ({code[1]})" if code and code[1] not in line else line.rstrip(".")
+
+
+def _advice(exc: Exception) -> str:
+    from obstore.exceptions import NotSupportedError, PermissionDeniedError, UnauthenticatedError
+
+    if _NO_BUCKET.search(str(exc)):
+        return "The bucket does not exist, or its region is another. Create it, or correct the URL."
+    if isinstance(exc, FileNotFoundError):
+        return "The object was deleted, or the URL is another. Restore it from a copy."
+    if isinstance(exc, PermissionDeniedError | UnauthenticatedError):
+        return (
+            "The credentials of the environment or of the platform's role are missing, expired, or lack the "
+            "permission. Correct them, and start again: nothing will count twice."
+        )
+    if isinstance(exc, NotSupportedError):
+        return "The service does not support conditional writes, which kclient needs. Use another one."
+    return (
+        "The service was not reachable, too slow, or failed, also after retries. "
+        "Start again when it answers: nothing will count twice."
+    )
