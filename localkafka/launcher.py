@@ -36,7 +36,7 @@ class Launcher:
         listeners: Mapping[str, str],
         format_options: Sequence[str],
     ) -> None:
-        zookeeper, *ports = _free_ports(1 + (2 + len(listeners)) * len(nodes))
+        zookeeper, *ports = free_ports(1 + (2 + len(listeners)) * len(nodes))
         self.ports = {
             node: Ports(ports.pop(), ports.pop(), {name: ports.pop() for name in listeners}) for node in nodes
         }
@@ -93,7 +93,7 @@ class Launcher:
         return self._folder / f"server-{node}.properties"
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return free ports below the range of outgoing connections."""
     free: list[int] = []
     for port in random.sample(range(20000, 32000), 50 * count):

@@ -31,7 +31,11 @@ POM = """<project>
 </project>
 """
 DEPENDENCY = (
-    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+)
+ALONE = (
+    "<classifier>{}</classifier>"
+    "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
 
 
@@ -41,7 +45,10 @@ def cache() -> Path:
 
 
 def fetch(folder: Path, artifacts: Sequence[str]) -> Path:
-    """Return the folder with these artifacts (`group:name:version`) and their dependencies. Raise LocalKafkaError."""
+    """Return the folder with these artifacts (`group:name:version`) and their dependencies. Raise LocalKafkaError.
+
+    `group:name:version:classifier` is one jar alone, for one that holds its dependencies.
+    """
     with locked(folder):
         if not is_complete(folder, artifacts):
             _fill(folder, artifacts)
@@ -65,9 +72,12 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _pom(artifacts: Sequence[str]) -> str:
-    return POM.format(
-        dependencies="\n".join(DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
-    )
+    return POM.format(dependencies="\n".join(map(_dependency, artifacts)))
+
+
+def _dependency(artifact: str) -> str:
+    group, name, version, *classifier = artifact.split(":")
+    return DEPENDENCY.format(group, name, version, "".join(map(ALONE.format, classifier)))
 
 
 def _fill(folder: Path, artifacts: Sequence[str]) -> None:

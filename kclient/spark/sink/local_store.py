@@ -132,6 +132,10 @@ class Store(ABC):
     def open_read(self, key: str) -> BinaryIO:
         """Return a file, seekable, that reads an object. Raise SinkError if there is none."""
 
+    def check_conditional_writes(self) -> None:
+        """Raise SinkError if `put_if_absent` would replace an object here. A directory never does."""
+        return
+
     def place(self, key: str) -> str:
         """Return the path or URL of a key, for messages and for other readers."""
         return f"{self.url.rstrip('/')}/{key}" if key else self.url

@@ -32,6 +32,7 @@ import attrs
 
 from kclient.errors import ConfigError, SinkError
 from kclient.log import get_logger
+from kclient.runtime import Runtime
 from kclient.spark.sink.local_store import (
     LARGEST_READ,
     LocalStore,
@@ -68,6 +69,7 @@ PART_BYTES: Final = 8 << 20
 PARTS_AT_ONCE: Final = 2
 """An open file holds at most `PARTS_AT_ONCE + 1` parts. S3 takes 10,000, so a file may have 80 GB."""
 
+PROBES: Final = "_kclient/probe"
 READ_BYTES: Final = 1 << 20
 
 SCHEMES: Final[Mapping[str, str]] = {
@@ -77,7 +79,7 @@ SCHEMES: Final[Mapping[str, str]] = {
 
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _SECRET: Final = re.compile(r"key|secret|token|password|credential|sas", re.IGNORECASE)
-_QUERY: Final = re.compile(r"\?[^\s\"'<>)]*")
+_QUERY: Final = re.compile(r"(https?://[^\s?\"'<>)]*)\?[^\s\"'<>)]*")
 
 
 def store_of(url: str | Path, options: Mapping[str, str] | None = None) -> Store:
@@ -171,7 +173,7 @@ class ObjectStore(Store):
             except AlreadyExistsError:
                 # A request that was sent again after a lost answer finds the object that the first one wrote.
                 return self.read(key) == content
-            except BaseError as exc:
+            except (BaseError, OSError) as exc:
                 if not _outcome_unknown(exc):
                     self.fail(exc, "Writing", key)
                 last = exc
@@ -179,6 +181,21 @@ class ObjectStore(Store):
             if (found := self.read(key)) is not None:
                 return found == content
         self.fail(cast(Exception, last), "Writing", key)
+
+    def check_conditional_writes(self) -> None:
+        """Raise SinkError for a service that ignores If-None-Match: there, two writers would both succeed."""
+        key = f"{PROBES}/{Runtime().random_bytes(8).hex()}"
+        try:
+            self.put_if_absent(key, b"first")
+            if not self.put_if_absent(key, b"second"):
+                return
+        finally:
+            self.delete(key)
+        raise SinkError(
+            f"{self.url} ignores conditional writes (If-None-Match): a second writer replaced an object that it was to "
+            "leave. Two runs of a job could not be told apart there. Update the service, or use another one.",
+            path=self.url,
+        )
 
     def put(self, key: str, content: bytes) -> None:
         with self.errors("Writing", key):
@@ -390,11 +407,14 @@ def _outcome_unknown(exc: Exception) -> bool:
 
 
 def _reason(exc: Exception) -> str:
-    """Return the first line of an error, without the query of a URL, which may be a signature."""
+    """Return the first line of an error, and the service's code for it.
+
+    Without the query of a URL, which may be a signature, and without the XML of the answer, which quotes the request.
+    """
     text = str(exc).strip()
-    line = _QUERY.sub("?…", text.splitlines()[0] if text else type(exc).__name__)[:300]
-    code = _CODE.search(text)
-    return f"{line.rstrip('.')} ({code[1]})" if code and code[1] not in line else line.rstrip(".")
+    line, _, answer = (text.splitlines()[0] if text else type(exc).__name__).partition(": <")
+    code = _CODE.search(f"<{answer}")
+    return _QUERY.sub(r"\1?…", line)[:300].rstrip(".") + (f" ({code[1]})" if code else "")
 
 
 def _advice(exc: Exception) -> str:
@@ -404,7 +424,10 @@ def _advice(exc: Exception) -> str:
         return "The bucket does not exist, or its region is another. Create it, or correct the URL."
     if isinstance(exc, FileNotFoundError):
         return "The object was deleted, or the URL is another. Restore it from a copy."
-    if isinstance(exc, PermissionDeniedError | UnauthenticatedError):
+    status = _STATUS.search(str(exc))
+    if isinstance(exc, PermissionDeniedError | UnauthenticatedError) or (
+        status and status[1] in ("401", "403")
+    ):
         return (
             "The credentials of the environment or of the platform's role are missing, expired, or lack the "
             "permission. Correct them, and start again: nothing will count twice."
