@@ -1,0 +1,240 @@
+"""What the table formats share: where a job stands in a table, and how a batch of files becomes part of it, once.
+
+Rows and offsets go into the table in one atomic commit, so the table alone says where a job goes on. `commit` is the
+same for every format; a format implements `Table`, whose `try_commit` is one compare-and-swap on one version:
+
+    load      → the newest version, and in it the job's progress
+    the progress is this batch with this end    → it was committed: an answer was lost, or a run before did it
+    the progress is not where the batch starts  → SinkError: another run of the job has gone on, so this one must not
+    try_commit on the version that was read     → committed
+        another writer was faster               → load again
+        no answer, or one of a failing service  → the outcome is unknown: load again, look, and only then try again
+
+A commit that was delayed on its way can do no harm later: it names the version that it was tried on. Pure of Spark and
+of every table library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+import attrs
+
+from kclient.errors import SinkError
+from kclient.log import get_logger
+from kclient.network.backoff import Backoff
+from kclient.runtime import Runtime
+from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.spark.sink.manifest import WrittenFile
+from kclient.text import format_names
+from kclient.types import TopicPartition
+
+log: Final = get_logger("kclient.spark")
+
+Offsets = Mapping[TopicPartition, int]
+V = TypeVar("V")
+
+COMMIT_TRIES: Final = 20
+"""How often a commit is tried, whatever ended the tries before. With the pauses between them that is about two minutes,
+and the time that the table's own requests take."""
+
+LOAD_TRIES: Final = 5
+FIRST_PAUSE_MS: Final = 100
+LONGEST_PAUSE_MS: Final = 10_000
+
+
+@attrs.frozen(kw_only=True)
+class TableCommit:
+    """One batch of a job: the offsets that it covers, and its files. `start` names the partitions new in it too."""
+
+    job: str
+    batch: int
+    start: Offsets
+    end: Offsets
+    files: tuple[WrittenFile, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+
+@attrs.frozen(kw_only=True)
+class TableProgress:
+    """Where a job stands in a table: its last batch, the next offsets to read, and where each partition began."""
+
+    batch: int
+    offsets: Offsets
+    first: Offsets = attrs.field(factory=dict)
+
+    def dump(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(
+            {
+                "batch": self.batch,
+                "offsets": json.loads(dump_offsets(self.offsets)),
+                "first": json.loads(dump_offsets(self.first)),
+            }
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> TableProgress:
+        """Parse what `dump` returned. Raises ValueError."""
+        content = json.loads(text)
+        if not isinstance(content, dict) or not isinstance(content.get("batch"), int):
+            raise ValueError("it has no batch")
+        return cls(
+            batch=content["batch"], offsets=_offsets(content, "offsets"), first=_offsets(content, "first")
+        )
+
+
+def next_progress(before: TableProgress | None, wanted: TableCommit) -> TableProgress:
+    """Return the progress of a job once a batch is committed after `before`; a partition that is gone stays in it."""
+    offsets, first = ({}, {}) if before is None else (before.offsets, before.first)
+    return TableProgress(
+        batch=wanted.batch, offsets={**offsets, **wanted.end}, first={**wanted.start, **first}
+    )
+
+
+class TableConflict(Exception):
+    """Another writer has committed a newer version: nothing of this try is in the table."""
+
+
+class TableUnavailable(Exception):
+    """The table's store or catalog gave no answer, or that of a failing service: what it did is unknown."""
+
+
+class Table(Protocol[V]):
+    """A table of one format. V is one version of it, as the format's library describes one.
+
+    Both methods that ask the store or catalog have a bound on their time, and raise TableUnavailable where a later try
+    may succeed, SinkError where it cannot.
+    """
+
+    @property
+    def name(self) -> str:
+        """The table as the user typed it."""
+        ...
+
+    def load(self) -> V:
+        """Return the newest version. Raises TableUnavailable, SinkError."""
+        ...
+
+    def progress(self, version: V, job: str) -> TableProgress | None:
+        """Return where a job stands in a version, None if it has committed nothing. Raises SinkError.
+
+        An error too: a table in which rows of the job were taken back, for example by a rollback.
+        """
+        ...
+
+    def try_commit(self, base: V, commit: TableCommit) -> None:
+        """Add the files and the job's progress to the table in one atomic step, if `base` is its newest version still.
+
+        Raises TableConflict if it is not, TableUnavailable if the outcome is unknown, SinkError if it is refused.
+        """
+        ...
+
+
+def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None) -> bool:
+    """Make a batch part of the table. Return False if it was there already.
+
+    Raises SinkError if another run of the job has gone on, if the table refuses it, and when the tries are used up.
+    """
+    runtime = runtime or Runtime()
+    pauses = Backoff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, runtime.rng)
+    failure: Exception | None = None
+    for tried in range(COMMIT_TRIES):
+        if tried:
+            runtime.pause(pauses.next())
+        try:
+            base = table.load()
+            found = table.progress(base, wanted.job)
+            if _is_committed(found, wanted):
+                return False
+            _check_follows(table.name, found, wanted)
+            table.try_commit(base, wanted)
+            return True
+        except TableConflict as exc:
+            failure = exc
+            log.info("another writer of %s was faster; batch %d is tried again", table.name, wanted.batch)
+        except TableUnavailable as exc:
+            failure = exc
+            log.warning(
+                "no usable answer to the commit of batch %d into %s (%s): it is looked up, and tried again if it is "
+                "not there",
+                wanted.batch,
+                table.name,
+                exc,
+            )
+    raise SinkError(
+        f"Batch {wanted.batch} could not be committed into {table.name} in {COMMIT_TRIES} tries; the last: {failure}. "
+        "Either other writers are always faster, or its store or catalog does not answer. Start again later: the run "
+        "looks first whether the batch is there.",
+        path=table.name,
+    ) from failure
+
+
+def load_with_retries(table: Table[V], runtime: Runtime | None = None) -> V:
+    """Return the newest version of a table that may not answer at first. Raises SinkError."""
+    runtime = runtime or Runtime()
+    pauses = Backoff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, runtime.rng)
+    failure: Exception | None = None
+    for tried in range(LOAD_TRIES):
+        if tried:
+            runtime.pause(pauses.next())
+        try:
+            return table.load()
+        except TableUnavailable as exc:
+            failure = exc
+            log.warning("%s cannot be read yet: %s", table.name, exc)
+    raise SinkError(
+        f"{table.name} cannot be read: {failure}. Its store or catalog did not answer {LOAD_TRIES} times. See whether "
+        "both run and this machine reaches them, and start again.",
+        path=table.name,
+    ) from failure
+
+
+def _is_committed(found: TableProgress | None, wanted: TableCommit) -> bool:
+    if found is None or found.batch != wanted.batch:
+        return False
+    return all(found.offsets.get(tp) == end for tp, end in wanted.end.items())
+
+
+def _check_follows(name: str, found: TableProgress | None, wanted: TableCommit) -> None:
+    """Refuse a batch that does not begin where the job stands in the table. Raises SinkError."""
+    if found is None:
+        if wanted.batch == 0:
+            return
+        raise SinkError(
+            f"{name} knows nothing of the job {wanted.job}, whose batch {wanted.batch} was to follow on others. The "
+            "table was dropped, emptied or replaced since this run began. Nothing was committed. Restore the table, or "
+            "start again with a new checkpoint and another --job to land everything again.",
+            path=name,
+        )
+    moved = [str(tp) for tp, start in wanted.start.items() if found.offsets.get(tp, start) != start]
+    if found.batch + 1 == wanted.batch and not moved:
+        return
+    raise SinkError(
+        f"Another run of the job {wanted.job} has gone on in {name}: its batch {found.batch} is there, and this run's "
+        f"batch {wanted.batch} does not follow on it"
+        + (f" ({format_names(moved)})" if moved else "")
+        + ". Nothing of this batch was committed, and no row counts twice. Two runs have the same job name, or this "
+        "one was taken for dead and replaced. Stop one of them, or give each a --job of its own.",
+        path=name,
+    )
+
+
+def default_job(cluster_id: str | None, topics: Iterable[str], sink: str) -> str:
+    """Return the name of a job that was given none: the same for the same cluster, topics and sink.
+
+    A run whose checkpoint was lost so finds its place in the table.
+    """
+    described = json.dumps([cluster_id, sorted(topics), sink])
+    return f"kclient-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
+
+
+def _offsets(content: Mapping[str, Any], name: str) -> Offsets:
+    found = content.get(name)
+    return parse_offsets(json.dumps(found)) if found else {}
