@@ -11,6 +11,7 @@ of a running batch have no manifest yet. Pure of Spark.
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +41,11 @@ _NAME: Final = re.compile(r"([0-9]{12}|backfill-[0-9a-f]{16}|replay-[0-9a-f]{16}
 
 @attrs.frozen(kw_only=True)
 class WrittenFile:
-    """One file of a range. `path` is relative to the sink; `end` is exclusive. `first_ms`, `last_ms`: record times."""
+    """One file of a range. `path` is relative to the sink; `end` is exclusive. `first_ms`, `last_ms`: record times.
+
+    A file of a table has its partition values, and the footer of the Parquet file with its statistics; manifests keep
+    neither.
+    """
 
     path: str
     topic: str
@@ -51,6 +56,12 @@ class WrittenFile:
     bytes: int
     first_ms: int | None = None
     last_ms: int | None = None
+    values: tuple[Any, ...] = ()
+    footer: builtins.bytes | None = attrs.field(default=None, repr=False)
+
+    def described(self) -> dict[str, Any]:
+        """Return what a manifest keeps of it."""
+        return attrs.asdict(self, filter=attrs.filters.exclude("values", "footer"))
 
 
 @attrs.frozen(kw_only=True)
@@ -89,7 +100,7 @@ def batch_name(batch: int) -> str:
 
 def write(sink: str | Path, manifest: Manifest) -> None:
     """Make the files of a batch count. Raises SinkError."""
-    files = [attrs.asdict(file) for file in manifest.files]
+    files = [file.described() for file in manifest.files]
     content = {
         "version": VERSION,
         "job": manifest.job,
@@ -98,7 +109,7 @@ def write(sink: str | Path, manifest: Manifest) -> None:
         "rows": manifest.rows,
         "nulled": manifest.nulled,
         "files": files,
-        "dead_letters": [attrs.asdict(file) for file in manifest.dead_letters],
+        "dead_letters": [file.described() for file in manifest.dead_letters],
     }
     write_atomically(_path(sink, manifest.name), json.dumps(content, indent=1).encode())
 

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
@@ -42,6 +43,7 @@ from kclient.spark.sink.atomic_files import (
     temporary_name,
 )
 from kclient.spark.sink.manifest import DIRECTORY, WrittenFile
+from kclient.spark.sink.partitions import Part, PartKey, TableFiles
 from kclient.spark.sink.row_layout import RowLayout
 
 ROW_GROUP_ROWS: Final = 122_880
@@ -57,6 +59,7 @@ class ParquetFile:
         self.path = path
         self.rows: int = 0
         self.bytes: int = 0
+        self._metadata: list[pq.FileMetaData] = []
         self._schema = schema
         self._temporary = temporary_name(path)
         self._waiting: list[pa.RecordBatch] = []
@@ -70,6 +73,7 @@ class ParquetFile:
                 compression=codec,
                 use_dictionary=[name for name in DICTIONARY if name in schema.names],
                 write_statistics=_other_than_bytes(schema),
+                metadata_collector=self._metadata,
                 **EXTRA.get(codec, {}),
             )
 
@@ -90,6 +94,12 @@ class ParquetFile:
             self._writer.close()
             sync(self._temporary)
             self.bytes = self._temporary.stat().st_size
+
+    def footer(self) -> bytes:
+        """Return the footer of a finished file, as a file of its own without rows."""
+        footer = BytesIO()
+        self._metadata[0].write_metadata_file(footer)
+        return footer.getvalue()
 
     def publish(self) -> None:
         """Give it its name, once its bytes are on the disk."""
@@ -131,26 +141,24 @@ def _other_than_bytes(schema: pa.Schema) -> list[str]:
 
 
 class Spill:
-    """Batches of one schema, each with its date, in the order in which they came. Methods may raise SinkError."""
+    """Batches of one schema, each with its part, in the order in which they came. Methods may raise SinkError."""
 
     def __init__(self, beside: Path, schema: pa.Schema) -> None:
         self._path = temporary_name(beside)
-        self._dates: list[str] = []
+        self._keys: list[PartKey] = []
+        self.keys: Final[dict[PartKey, None]] = {}
+        """The keys of all parts, each once."""
         with sink_errors(beside):
             make_directory(beside.parent)
             self._file = pa.OSFile(str(self._path), "wb")
             self._writer = pa.ipc.new_stream(self._file, schema)
 
-    @property
-    def dates(self) -> tuple[str, ...]:
-        """The dates of all batches, each once."""
-        return tuple(dict.fromkeys(self._dates))
-
-    def add(self, date: str, rows: pa.RecordBatch) -> None:
-        """Keep the rows of one day."""
+    def add(self, part: Part) -> None:
+        """Keep the rows of one part."""
         with sink_errors(self._path):
-            self._writer.write_batch(rows)
-        self._dates.append(date)
+            self._writer.write_batch(part.rows)
+        self._keys.append(part.key)
+        self.keys[part.key] = None
 
     def finish(self) -> None:
         """Write the rest; nothing can be added any more."""
@@ -158,12 +166,12 @@ class Spill:
             self._writer.close()
             self._file.close()
 
-    def read(self, dates: Container[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the batches of some dates."""
+    def read(self, keys: Container[PartKey]) -> Iterator[Part]:
+        """Yield the parts with some keys."""
         with sink_errors(self._path), pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as batches:
-            for date, rows in zip(self._dates, batches, strict=True):
-                if date in dates:
-                    yield date, rows
+            for key, rows in zip(self._keys, batches, strict=True):
+                if key in keys:
+                    yield Part(key, rows)
 
     def discard(self) -> None:
         """Take the stream away."""
@@ -179,39 +187,66 @@ OPEN_FILES: Final = 128
 EPOCH_DAY: Final = datetime.date(1970, 1, 1).toordinal()
 FIRST_DAY: Final = datetime.date.min.toordinal() - EPOCH_DAY
 LAST_DAY: Final = datetime.date.max.toordinal() - EPOCH_DAY
+TOKEN_BYTES: Final = 8
+MAX_PARTS: Final = 10_000
+"""The most files of one range in a table. Days of a directory are known to be fewer: see `by_date`."""
 NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The directory of days outside the years 1 to 9999, which readers know as one without a value."""
 
 
 def file_name(wanted: OffsetRange, date: str | None = None, suffix: str = "") -> str:
     """Return the name of a range's file, relative to the sink."""
-    directory = f"topic={wanted.topic}" + ("" if date is None else f"/date={date}")
-    return f"{directory}/{wanted.partition:05d}-{wanted.start:020d}-{wanted.end:020d}{suffix}.parquet"
+    return f"{_directory(wanted, date)}/{range_name(wanted)}{suffix}.parquet"
+
+
+def range_name(wanted: OffsetRange) -> str:
+    """Return what the names of a range's files begin with."""
+    return f"{wanted.partition:05d}-{wanted.start:020d}-{wanted.end:020d}"
+
+
+def _directory(wanted: OffsetRange, date: str | None = None) -> str:
+    return f"topic={wanted.topic}" + ("" if date is None else f"/date={date}")
 
 
 class RangeFiles:
-    """The files of one range. Every method may raise SinkError."""
+    """The files of one range below one directory. Every method may raise SinkError.
 
-    def __init__(self, wanted: OffsetRange, codec: str, suffix: str) -> None:
+    `suffix` ends their names. With a `token` each name is its own, so that no other attempt at the range, of this run
+    or of another, writes the same name: in a table any of them may count.
+    """
+
+    def __init__(self, wanted: OffsetRange, root: str, codec: str, suffix: str = "", token: str = "") -> None:
         self._wanted = wanted
+        self._root = root
         self._codec = codec
         self._suffix = suffix
-        self._files: dict[tuple[str, str | None], _RangeFile] = {}
-        self._spills: dict[str, Spill] = {}
+        self._token = token
+        self._files: dict[PartKey, _RangeFile] = {}
+        self._spill: Spill | None = None
 
-    def add(self, root: str, date: str | None, rows: pa.RecordBatch) -> None:
-        """Write rows of one day, or of all days where `date` is None, below a directory."""
-        if (root, date) in self._files or date is None or len(self._files) < OPEN_FILES:
-            self._file_of(root, date, rows.schema).add(rows)
-        else:
-            self._spill(root, rows.schema).add(date, rows)
+    def add(self, part: Part) -> None:
+        """Write the rows of one part."""
+        if part.key in self._files or len(self._files) < OPEN_FILES:
+            self._file_of(part).add(part.rows)
+            return
+        if self._spill is None:
+            beside = Path(self._root) / _directory(self._wanted) / range_name(self._wanted)
+            self._spill = Spill(beside, part.rows.schema)
+        self._spill.add(part)
+        if self._token and len(self._files) + len(self._spill.keys) > MAX_PARTS:
+            raise SinkError(
+                f"The records of {self._wanted.tp} from {self._wanted.start} to {self._wanted.end} have more than "
+                f"{MAX_PARTS} different partitions. Each would be a file, and no reader could work with so many. "
+                "Choose another --partition-by, as day(…), bucket(…) or truncate(…) of a column with many values.",
+                path=self._root,
+            )
 
     def finish(self) -> None:
         """Write every file to its end, under its hidden name."""
         for entry in self._files.values():
             entry.file.finish()
-        for root, spill in self._spills.items():
-            self._unspill(root, spill)
+        if self._spill is not None:
+            self._unspill(self._spill)
 
     def publish(self) -> None:
         """Sync every finished file to the disk and rename it to its final name."""
@@ -220,17 +255,17 @@ class RangeFiles:
 
     def discard(self) -> None:
         """Take the hidden files away."""
-        for spill in self._spills.values():
-            spill.discard()
+        if self._spill is not None:
+            self._spill.discard()
         for entry in self._files.values():
             entry.file.discard()
 
-    def written(self, root: str | None) -> tuple[WrittenFile, ...]:
-        """Return the files below a directory."""
+    def written(self) -> tuple[WrittenFile, ...]:
+        """Return the files."""
         tp = self._wanted
         return tuple(
             WrittenFile(
-                path=file_name(tp, date, self._suffix),
+                path=entry.path,
                 topic=tp.topic,
                 partition=tp.partition,
                 start=tp.start,
@@ -239,41 +274,39 @@ class RangeFiles:
                 bytes=entry.file.bytes,
                 first_ms=entry.first_ms,
                 last_ms=entry.last_ms,
+                values=key.values,
+                footer=entry.file.footer() if self._token else None,
             )
-            for (where, date), entry in self._files.items()
-            if where == root
+            for key, entry in self._files.items()
         )
 
-    def _unspill(self, root: str, spill: Spill) -> None:
-        """Write the files of the days that waited, so many at a time."""
+    def _unspill(self, spill: Spill) -> None:
+        """Write the files of the parts that waited, so many at a time."""
         spill.finish()
-        dates = spill.dates
-        for first in range(0, len(dates), OPEN_FILES):
-            some = dict.fromkeys(dates[first : first + OPEN_FILES])
-            for date, rows in spill.read(some):
-                self._file_of(root, date, rows.schema).add(rows)
-            for date in some:
-                self._files[root, date].file.finish()
+        keys = list(spill.keys)
+        for first in range(0, len(keys), OPEN_FILES):
+            some = dict.fromkeys(keys[first : first + OPEN_FILES])
+            for part in spill.read(some):
+                self._file_of(part).add(part.rows)
+            for key in some:
+                self._files[key].file.finish()
         spill.discard()
 
-    def _file_of(self, root: str, date: str | None, schema: pa.Schema) -> _RangeFile:
-        """Return the file of one day; open it on first use."""
-        key = root, date
-        if key not in self._files:
-            path = Path(root) / file_name(self._wanted, date, self._suffix)
-            self._files[key] = _RangeFile(ParquetFile(path, schema, self._codec))
-        return self._files[key]
-
-    def _spill(self, root: str, schema: pa.Schema) -> Spill:
-        if root not in self._spills:
-            self._spills[root] = Spill(Path(root) / file_name(self._wanted, None, self._suffix), schema)
-        return self._spills[root]
+    def _file_of(self, part: Part) -> _RangeFile:
+        """Return the file of one part; open it on first use."""
+        if part.key not in self._files:
+            ending = f"-{self._token}-{len(self._files)}" if self._token else self._suffix
+            path = f"{part.key.directory}/{range_name(self._wanted)}{ending}.parquet".lstrip("/")
+            file = ParquetFile(Path(self._root) / path, part.rows.schema, self._codec)
+            self._files[part.key] = _RangeFile(path, file)
+        return self._files[part.key]
 
 
 @attrs.define(eq=False)
 class _RangeFile:
-    """A file and the times of its records."""
+    """A file, its path below the sink, and the times of its records."""
 
+    path: str
     file: ParquetFile
     first_ms: int | None = None
     last_ms: int | None = None
@@ -327,7 +360,8 @@ class DirectTarget:
 
     `suffix` ends the names of files whose range has files of another kind already. `rows_per_file` is how many records
     a file should have, None for any number. `run` is the token of the run whose tasks may give files their names
-    (`atomic_files.py`), None where the writer's process holds the sink's lock.
+    (`atomic_files.py`), None where the writer's process holds the sink's lock. `table` says how the files of a table
+    are written: then `root` is where it keeps them.
     """
 
     root: str
@@ -338,6 +372,7 @@ class DirectTarget:
     suffix: str = ""
     rows_per_file: int | None = None
     run: str | None = None
+    table: TableFiles | None = None
 
     def of_batch(self, batch: int) -> DirectTarget:
         """Return the target for the rows of one batch."""
@@ -350,6 +385,25 @@ class DirectTarget:
     def publishing(self) -> AbstractContextManager[None]:
         """Return a context to hold while files get their names. Raises SinkError for a task of an earlier run."""
         return nullcontext() if self.run is None else current_run(self._manifests, self.run)
+
+    def files(self, wanted: OffsetRange, runtime: Runtime) -> RangeFiles:
+        """Return the files of a range, none yet."""
+        token = "" if self.table is None else runtime.random_bytes(TOKEN_BYTES).hex()
+        return RangeFiles(wanted, self.root, self.codec, self.suffix, token)
+
+    def dead_files(self, wanted: OffsetRange) -> RangeFiles | None:
+        """Return the files of the dead letters of a range, None without a directory for them."""
+        return None if self.dead is None else RangeFiles(wanted, self.dead, self.codec, self.suffix)
+
+    def parts(self, wanted: OffsetRange, batch: pa.RecordBatch) -> Iterator[Part]:
+        """Yield the rows of a decoded batch as they are written, those of each file on their own."""
+        if self.table is not None:
+            rows = self.layout.landed(wanted.topic, wanted.partition, batch)
+            yield from self.table.partitioning.split(self.table.fitted(rows))
+            return
+        for date, some in by_date(batch) if self.by_date else [(None, batch)]:
+            key = PartKey(_directory(wanted, date))
+            yield Part(key, self.layout.landed(wanted.topic, wanted.partition, some))
 
     @property
     def _manifests(self) -> list[Path]:
@@ -386,7 +440,8 @@ def write_batches(
     wanted: OffsetRange, batches: Iterable[pa.RecordBatch], target: DirectTarget, clock: Clock | None = None
 ) -> WrittenRange:
     """Write what is read of a range: Arrow batches of `target.layout.read()`. Raises as `write_range` does."""
-    task = _Task(wanted, target, clock or Runtime().wall_clock)
+    runtime = Runtime()
+    task = _Task(wanted, target, runtime, clock or runtime.wall_clock)
     try:
         for batch in task.timed("fetch", iter(batches)):
             for piece in target.layout.pieces(batch):
@@ -400,11 +455,12 @@ def write_batches(
 class _Task:
     """Writes one range to its files, and measures the time of each step."""
 
-    def __init__(self, wanted: OffsetRange, target: DirectTarget, clock: Clock) -> None:
+    def __init__(self, wanted: OffsetRange, target: DirectTarget, runtime: Runtime, clock: Clock) -> None:
         self._wanted = wanted
         self._target = target
         self._clock = clock
-        self._files = RangeFiles(wanted, target.codec, target.suffix)
+        self._files = target.files(wanted, runtime)
+        self._dead = target.dead_files(wanted)
         self._nulled = 0
         self._spent = dict.fromkeys(("fetch", "decode", "write"), 0.0)
 
@@ -413,11 +469,11 @@ class _Task:
         tp, layout = self._wanted, self._target.layout
         batch = raw if layout.decoder is None else self._measured("decode", layout.decode, raw)
         dead = row_layout.bad(batch)
-        if self._target.dead is None:
+        if self._dead is None:
             self._nulled += len(dead)
         elif len(dead):
             rows = layout.dead(tp.topic, tp.partition, raw, batch)
-            self._measured("write", self._files.add, self._target.dead, None, rows)
+            self._measured("write", self._dead.add, Part(PartKey(_directory(tp)), rows))
             batch = row_layout.good(batch)
         self._measured("write", self._write, batch)
 
@@ -427,20 +483,25 @@ class _Task:
         spent = {f"{name}_ms": int(seconds * 1000) for name, seconds in self._spent.items()}
         return WrittenRange(
             range=self._wanted,
-            files=self._files.written(self._target.root),
-            dead_letters=self._files.written(self._target.dead),
+            files=self._files.written(),
+            dead_letters=() if self._dead is None else self._dead.written(),
             nulled=self._nulled,
             **spent,
         )
 
     def _publish(self) -> None:
-        self._files.finish()
+        kinds = [files for files in (self._files, self._dead) if files is not None]
+        for files in kinds:
+            files.finish()
         with self._target.publishing():
-            self._files.publish()
+            for files in kinds:
+                files.publish()
 
     def discard(self) -> None:
         """Take the hidden files away."""
         self._files.discard()
+        if self._dead is not None:
+            self._dead.discard()
 
     def timed(self, name: str, items: Iterator[T]) -> Iterator[T]:
         """Yield the items, and add the time that each takes."""
@@ -448,10 +509,9 @@ class _Task:
             yield item
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        target, tp = self._target, self._wanted
-        for date, rows in by_date(batch) if target.by_date else [(None, batch)]:
-            if len(rows):
-                self._files.add(target.root, date, target.layout.landed(tp.topic, tp.partition, rows))
+        for part in self._target.parts(self._wanted, batch):
+            if len(part.rows):
+                self._files.add(part)
 
     def _measured(self, name: str, step: Callable[..., T], *args: Any) -> T:
         began = self._clock()

@@ -151,7 +151,7 @@ def _land(wanted: OffsetRange, options: SourceOptions, target: DirectTarget) -> 
 def summary(written: WrittenRange) -> pa.RecordBatch:
     """Return one row for each file, and one for the range."""
     rows: list[dict[str, Any]] = [
-        {"kind": kind, **attrs.asdict(file)}
+        {"kind": kind, **file.described()}
         for kind, files in (("file", written.files), ("dead letter", written.dead_letters))
         for file in files
     ]
@@ -181,7 +181,8 @@ def _range(rows: Mapping[str, list[Mapping[str, Any]]]) -> WrittenRange:
 
 
 def _file(row: Mapping[str, Any]) -> WrittenFile:
-    return WrittenFile(**{field.name: row[field.name] for field in attrs.fields(WrittenFile)})
+    names = (field.name for field in attrs.fields(WrittenFile) if field.name in SUMMARY.names)
+    return WrittenFile(**{name: row[name] for name in names})
 
 
 # --- rows for Spark's own sinks --------------------------------------------------------------------------------------

@@ -1,0 +1,158 @@
+"""Which rows of a batch go into one file: those of one directory, or of one partition of a table.
+
+A partition key is a column, or a transform of one, in Iceberg's words:
+
+    carrier   identity(carrier)   year(_timestamp)   month(…)   day(…)   hour(…)   bucket(16, _key)   truncate(4, code)
+
+`topic` and `date(timestamp)` are those of a directory; in a table they are `identity(_topic)` and `day(_timestamp)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kclient.errors import SinkError
+
+MAX_WIDTH: Final = 2**31 - 1
+PLAIN: Final = ("identity", "year", "month", "day", "hour")
+SIZED: Final = ("bucket", "truncate")
+WORDS: Final = {"topic": "identity(_topic)", "date(timestamp)": "day(_timestamp)"}
+"""A key of a directory → the same key of a table."""
+
+_KEY: Final = re.compile(r"(?:([a-z]+)\((?:([0-9]{1,10}),)?([^(),]+)\)|([^(),]+))", re.ASCII)
+
+
+@attrs.frozen
+class PartitionKey:
+    """One partition key of a table. `width` is the number of buckets, or what values are truncated to."""
+
+    transform: str
+    column: str
+    width: int | None = None
+
+    def __str__(self) -> str:
+        inner = self.column if self.width is None else f"{self.width},{self.column}"
+        return self.column if self.transform == "identity" else f"{self.transform}({inner})"
+
+
+def partition_key(text: str) -> PartitionKey:
+    """Parse one key. Raises ValueError with the end of a sentence that begins with the setting's name."""
+    word = text.replace(" ", "")
+    match = _KEY.fullmatch(WORDS.get(word, word))
+    if match is None:
+        raise ValueError(f"has {text!r}, which is no partition key: write COLUMN, or as {_EXAMPLES}")
+    transform, width, column = match[1] or "identity", match[2], match[3] or match[4]
+    if transform not in (*PLAIN, *SIZED):
+        raise ValueError(
+            f"has {text!r}, but {transform} is no transform: write {', '.join((*PLAIN, *SIZED))}"
+        )
+    if (width is not None) != (transform in SIZED):
+        raise ValueError(f"has {text!r}: write as {_EXAMPLES}")
+    if width is not None and not 1 <= int(width) <= MAX_WIDTH:
+        raise ValueError(f"has {text!r}, whose number must be from 1 to {MAX_WIDTH}")
+    return PartitionKey(transform, column, None if width is None else int(width))
+
+
+_EXAMPLES: Final = "day(_timestamp), bucket(16,_key) or truncate(4,COLUMN)"
+
+
+def split_keys(text: str) -> list[str]:
+    """Split a list at its commas, except inside of parentheses."""
+    return [key.strip() for key in re.split(r",(?![^(]*\))", text) if key.strip()]
+
+
+# --- rows that belong together ---------------------------------------------------------------------------------------
+
+
+class PartKey(NamedTuple):
+    """What the rows of one file have in common: a directory, and the values of the table's keys in their order."""
+
+    directory: str
+    values: tuple[Any, ...] = ()
+
+
+@attrs.frozen
+class Part:
+    """Rows that go into one file."""
+
+    key: PartKey
+    rows: pa.RecordBatch
+
+
+class Partitioning(Protocol):
+    """How a table divides rows. Pickles."""
+
+    def split(self, rows: pa.RecordBatch) -> Iterator[Part]:
+        """Yield the rows of each partition, in their order. Raises SinkError."""
+        ...
+
+
+@attrs.frozen
+class TableFiles:
+    """What the files of a table have and those of manifests have not. Pickles.
+
+    `root` is the directory or URL below which they are written, `schema` the columns of a file, with the table's own
+    names and field ids.
+    """
+
+    root: str
+    schema: pa.Schema
+    partitioning: Partitioning
+
+    def fitted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with the columns of the files: types that the table has wider are converted.
+
+        Raises SinkError for a value that the table's type cannot hold.
+        """
+        try:
+            columns = [
+                _cast(rows.column(field.name), field.type)
+                if field.name in rows.schema.names
+                else pa.nulls(len(rows), field.type)
+                for field in self.schema
+            ]
+        except pa.ArrowInvalid as exc:
+            raise SinkError(
+                f"A value does not fit into its column of the table at {self.root}: {exc}. Widen the column's type, or "
+                "give --format raw.",
+                path=self.root,
+            ) from exc
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def grouped(
+    rows: pa.RecordBatch, keys: Sequence[pa.Array]
+) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
+    """Yield the rows of each combination of keys, with the keys' values. Rows of one combination keep their order."""
+    if not keys or not len(rows):
+        yield (), rows
+        return
+    encoded = [_flat(key).dictionary_encode(null_encoding="encode") for key in keys]
+    codes = encoded[0].indices.cast(pa.int64())
+    for key in encoded[1:]:
+        # Numbered again after each key, so that no product of many keys leaves 64 bits.
+        pairs = pc.add(pc.multiply(codes, len(key.dictionary)), key.indices.cast(pa.int64()))
+        codes = pairs.dictionary_encode().indices.cast(pa.int64())
+    order = pc.sort_indices(codes)  # a stable sort
+    groups = pc.run_end_encode(codes.take(order), pa.int64())
+    start = 0
+    for end in groups.run_ends.to_pylist():
+        chosen = order.slice(start, end - start)
+        first = chosen[0].as_py()
+        values = tuple(key.dictionary[key.indices[first].as_py()].as_py() for key in encoded)
+        yield values, rows if end - start == len(rows) else rows.take(chosen)
+        start = end
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array if array.type == kind else array.cast(kind)
+
+
+def _flat(array: Any) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
