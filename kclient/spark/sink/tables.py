@@ -18,17 +18,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import attrs
+import pyarrow as pa
 
 from kclient.errors import SinkError
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.runtime import Runtime
 from kclient.spark.offsets import dump_offsets, parse_offsets
-from kclient.spark.sink.manifest import WrittenFile
+from kclient.spark.sink.manifest import Garbage, WrittenFile
+from kclient.spark.sink.partitions import TableFiles
 from kclient.text import format_names
 from kclient.types import TopicPartition
 
@@ -134,6 +136,44 @@ class Table(Protocol[V]):
 
         Raises TableConflict if it is not, TableUnavailable if the outcome is unknown, SinkError if it is refused.
         """
+        ...
+
+
+class LakeTable(Table[V], Protocol[V]):
+    """A table that a job lands in: made or checked for the columns of its rows, and read to prove what is in it.
+
+    `keys` are partition keys as they are typed (`partitions.py`). `evolves` lets the job add and widen columns.
+    """
+
+    def check(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> None:
+        """Check that rows with these columns can land there; write nothing. Raises ConfigError, SinkError."""
+        ...
+
+    def prepare(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> TableFiles:
+        """Create the table if it is not there, or add the columns that it lacks; return how its files are written.
+
+        Raises as `check` does.
+        """
+        ...
+
+    def find(self) -> V | None:
+        """Return the newest version, None if the table is not there. Raises SinkError."""
+        ...
+
+    def rows(self, version: V) -> int | None:
+        """Return how many rows are in a version, all writers' together; None if it does not say so."""
+        ...
+
+    def coordinates(self, version: V, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield `_topic`, `_partition` and `_offset` of all rows of some topics in a version. Raises SinkError."""
+        ...
+
+    def garbage(self, before_ms: int) -> list[Garbage]:
+        """Return the files of jobs that no version of the table names, older than a time. Raises SinkError."""
+        ...
+
+    def remove(self, found: Iterable[Garbage]) -> None:
+        """Delete files that `garbage` has returned. Raises SinkError."""
         ...
 
 
