@@ -37,14 +37,27 @@ def test_the_blocks_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().out.startswith("orders-0 3\nstored {")
 
 
-def test_the_table_names_every_metric() -> None:
+def named_in(text: str) -> set[str]:
+    """The metrics of a text, `fetch-rate/total` written out."""
     named = set()
-    for written in re.findall(r"[a-z]+(?:-[a-z/]+)+", (DOCS / "metrics.md").read_text()):
+    for written in re.findall(r"[a-z]+(?:-[a-z/]+)+", text):
         parts = [part.split("/") for part in written.split("-")]
         alternatives = [""]
         for part in parts:
             alternatives = [f"{begun}-{choice}".lstrip("-") for begun in alternatives for choice in part]
         named.update(alternatives)
+    return named
+
+
+def test_the_table_names_every_metric() -> None:
+    named = named_in((DOCS / "metrics.md").read_text())
     javas = {name for _, name, _, _ in table() if not any(part in name for part in NOT_HERE)}
     assert javas - named == set()
     assert set(COUNTERS) - named == set()
+
+
+def test_the_alerts_are_on_metrics_that_exist() -> None:
+    _, alerts = (DOCS / "how-to" / "metrics.md").read_text().split("## What to alert on")
+    named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", alerts))
+    assert len(named) > 5
+    assert named - named_in((DOCS / "metrics.md").read_text()) == set()
