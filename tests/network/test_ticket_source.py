@@ -19,12 +19,12 @@ from kclient.network.ticket_source import TicketSource, TicketTiming, ticket_sou
 from kclient.runtime import Runtime
 from kclient.security import Secret
 from kclient.security.kerberos import KerberosError, Ticket
+from kclient.simulation.world import World
+from kclient.simulation.world import run as simulate
 from tests.network.support import connect
 from tests.realtime import within
 from tests.scripted_broker import ScriptedBroker
 from tests.security.test_sasl import handshake
-from tests.simulation.world import World
-from tests.simulation.world import run as simulate
 
 HOUR = 3_600.0
 GSSAPI = {

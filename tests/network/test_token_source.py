@@ -20,8 +20,8 @@ from kclient.network.backoff import Backoff
 from kclient.network.token_source import RefreshTiming, TokenError, TokenProvider, TokenSource
 from kclient.runtime import Runtime
 from kclient.security.oauthbearer import unsecured_token
-from tests.simulation.world import EPOCH, World
-from tests.simulation.world import run as simulate
+from kclient.simulation.world import EPOCH, World
+from kclient.simulation.world import run as simulate
 
 MINUTE, HOUR = 60.0, 3_600.0
 EIGHT = 8 * HOUR

@@ -24,9 +24,9 @@ from kclient.embedded.listener import Factory, Listener
 from kclient.embedded.observer import LoggedRequest
 from kclient.records.records import Record
 from kclient.runtime import Address, Runtime
+from kclient.simulation.world import Outcome, World, run
 from tests.scenarios.support import SETTINGS
 from tests.simulation.support import PORT, plain
-from tests.simulation.world import Outcome, World, run
 
 T = TypeVar("T")
 

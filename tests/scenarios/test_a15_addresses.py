@@ -41,7 +41,7 @@ async def move(place: Place, how: str) -> None:
             for way in place.network.between("member", old):
                 way.reset()
         else:
-            place.network.part("member", old)
+            place.network.cut_both("member", old)
     place.network.names[NAME] = [NEW.format(node) for node in place.cluster.state.brokers]
 
 

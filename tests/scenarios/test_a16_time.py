@@ -119,7 +119,7 @@ def test_a16_a_leader_that_falls_silent_costs_its_connection_and_nothing_else(ho
         if how == "stands still":
             cluster.pause(1)
         else:
-            network.part("member", "broker-1")
+            network.cut_both("member", "broker-1")
         cluster.move_leader("t", 0, 2)
         cluster.produce("t", ["1"], partition=0)
         held = place.links("broker-1")
@@ -152,7 +152,7 @@ def test_a16_heartbeats_notice_a_coordinator_that_vanished_after_the_session_tim
         if how == "stands still":
             cluster.pause(1)
         else:
-            place.network.part("member", "broker-1")
+            place.network.cut_both("member", "broker-1")
         cluster.move_coordinator("g", 2)
         await place.poll_until(consumer, lambda: place.asked("FindCoordinator", began))
         assert 6.5 < place.asked("FindCoordinator", began)[0].at - began <= 10.2

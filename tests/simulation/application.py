@@ -24,6 +24,7 @@ from kclient.errors import (
 )
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.records.records import Record, Records
+from kclient.simulation.process import ProcessState
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.simulation import endings
 from tests.simulation.endings import draw_ending
@@ -37,7 +38,6 @@ from tests.simulation.grouping import (
     settings_of,
 )
 from tests.simulation.holding import Holding
-from tests.simulation.hosts import State
 from tests.simulation.issuer import BEARER, TOKEN_BACKOFF_MAX_MS
 from tests.simulation.manners import commit_first, pause_after, shrugs
 from tests.simulation.probes import watched_runtime
@@ -213,7 +213,11 @@ class Member:
     def is_away(self) -> bool:
         """Whether it works for long, or is about to end, or its host stands still."""
         works = self.working_until - self.stage.now > 1.0
-        return works or (self.stopping and not self.over) or self.stage.hosts[self.name].state is State.PAUSED
+        return (
+            works
+            or (self.stopping and not self.over)
+            or self.stage.hosts[self.name].state is ProcessState.PAUSED
+        )
 
     def stop(self) -> None:
         """End it cleanly, soon."""

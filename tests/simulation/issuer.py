@@ -22,8 +22,8 @@ import attrs
 
 from kclient.embedded.oauth import AcceptedToken, OAuthValidator, TokenRefusedError
 from kclient.security.oauthbearer import OAuthToken, TokenUnavailableError, claims_of, unsecured_token
+from kclient.simulation.world import EPOCH
 from tests.simulation.grouping import number_of
-from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
     from tests.simulation.application import Member

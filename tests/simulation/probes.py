@@ -22,7 +22,7 @@ from kclient.positions.lookup_context import TRUNCATED, OffsetReset
 from kclient.protocol.message import Message
 from kclient.runtime import Address, Runtime
 from kclient.security.oauthbearer import OAuthToken, TokenError
-from tests.simulation.hosts import current_name
+from kclient.simulation.process import current_name
 
 if TYPE_CHECKING:
     from tests.simulation.application import Member

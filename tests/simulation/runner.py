@@ -15,6 +15,8 @@ from typing import Final
 
 import attrs
 
+from kclient.simulation.stuck import SimLivelock, SimStuck, first_line
+from kclient.simulation.world import World, run
 from tests.simulation import faults, invariants
 from tests.simulation.bounds import convergence_seconds, progress_seconds
 from tests.simulation.grouping import CLASSIC
@@ -23,9 +25,7 @@ from tests.simulation.probes import probing
 from tests.simulation.publishing import publish
 from tests.simulation.scenario import draw
 from tests.simulation.stage import Stage
-from tests.simulation.stuck import SimLivelock, SimStuck, in_a_line
 from tests.simulation.watch import Invariant, Violation
-from tests.simulation.world import World, run
 
 QUIET_SECONDS: Final = 60.0  # at least; a median seed lasts two virtual minutes
 CLOSE_SECONDS: Final = 25.0
@@ -107,7 +107,7 @@ def run_plan(
 def _stuck(seed: int, plan: Plan, stage: Stage, stuck: SimStuck) -> Verdict:
     """A run that could not go on: a hot loop, or something that waits for ever."""
     broken = "I-26" if isinstance(stuck, SimLivelock) else "I-25"
-    violations = (*stage.violations, Violation(broken, stage.now, in_a_line(stuck)))
+    violations = (*stage.violations, Violation(broken, stage.now, first_line(stuck)))
     callbacks = stage.world.loop.callbacks
     return Verdict(seed, plan, violations, "", stage.now, callbacks, stage.published)
 

@@ -18,10 +18,12 @@ from kclient.embedded.listener import MECHANISMS, Factory, Listener
 from kclient.embedded.partition import OFFSETS_TOPIC, Partition
 from kclient.embedded.releases import Release
 from kclient.group.offsets_topic import offsets_topic_partition
+from kclient.simulation.network import Host
+from kclient.simulation.pipe import Wire
+from kclient.simulation.world import World
 from kclient.types import TopicPartition
 from tests.simulation.application import TOPIC, Member, rack_of
 from tests.simulation.handling import HandlingMember
-from tests.simulation.hosts import Host
 from tests.simulation.issuer import Issuer
 from tests.simulation.iterating import IteratingMember
 from tests.simulation.ledger import Ledger
@@ -29,8 +31,6 @@ from tests.simulation.manual import ManualMember, owner_of
 from tests.simulation.plan import Plan
 from tests.simulation.transactions import Transactions
 from tests.simulation.watch import Invariant, Violation, Watch
-from tests.simulation.wire import Wire
-from tests.simulation.world import World
 
 PORT: Final = 9092
 SASL_PORT: Final = 9192

@@ -12,9 +12,8 @@ from typing import Any
 
 import attrs
 
-from tests.simulation.ends import Connection
-from tests.simulation.hosts import Host
-from tests.simulation.world import World
+from kclient.simulation.network import Host, SimConnection
+from kclient.simulation.world import World
 
 PORT = 9092
 ROOT = Path(__file__).parent.parent.parent
@@ -93,7 +92,7 @@ class Pair:
     b: Host
     near: Any
     far: Any
-    way: Connection
+    way: SimConnection
 
     @property
     def transport(self) -> Any:

@@ -11,8 +11,8 @@ from typing import Final
 
 import attrs
 
+from kclient.simulation.stuck import first_line
 from tests.simulation.runner import Verdict, run_seed
-from tests.simulation.stuck import in_a_line
 
 
 @attrs.frozen
@@ -65,7 +65,7 @@ def one(seed: int) -> Result:
     try:
         verdict: Verdict = run_seed(seed)
     except Exception as exc:  # noqa: BLE001 – whatever it is, it is what the seed found
-        return Result(seed, (), "", 0.0, time.process_time() - began, in_a_line(exc))
+        return Result(seed, (), "", 0.0, time.process_time() - began, first_line(exc))
     return Result(
         seed,
         tuple(map(str, verdict.violations)),

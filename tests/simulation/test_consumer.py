@@ -10,10 +10,10 @@ import pytest
 
 from kclient import AsyncConsumer, TopicPartition
 from kclient.errors import KclientError
+from kclient.simulation.pipe import Act, Trip
+from kclient.simulation.world import World, run
 from tests.consumer.mini_broker import MiniBroker
 from tests.simulation.support import in_another_process
-from tests.simulation.wire import Act, Trip
-from tests.simulation.world import World, run
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 KEYS: dict[str, Any] = {
@@ -110,7 +110,7 @@ def cut_frames(world: World) -> None:
 
 
 def part(world: World) -> None:
-    world.loop.call_later(0.05, world.network.part, "member", "broker")
+    world.loop.call_later(0.05, world.network.cut_both, "member", "broker")
     world.loop.call_later(25.0, world.network.heal_all)
 
 

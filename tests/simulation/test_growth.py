@@ -13,8 +13,8 @@ import pytest
 from kclient import AsyncConsumer
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
-from tests.simulation.handles import SimTimer
-from tests.simulation.world import World, run
+from kclient.simulation.schedule import SimTimer
+from kclient.simulation.world import World, run
 
 CYCLES: Final = 1_000
 WARM_UP: Final = 50

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.hosts import State
+from kclient.simulation.process import ProcessState
+from kclient.simulation.world import World, run
 from tests.simulation.support import PORT, RecordingProtocol, connected, plain
-from tests.simulation.world import World, run
 
 
 async def ticks(log: list[float]) -> None:
@@ -93,7 +93,7 @@ def test_a_paused_host_takes_up_where_it_stopped() -> None:
         await asyncio.sleep(1.5)
         host.pause()
         await asyncio.sleep(10)
-        assert host.state is State.PAUSED
+        assert host.state is ProcessState.PAUSED
         host.resume()
         await asyncio.sleep(2)
         return list(log)
@@ -137,7 +137,7 @@ def test_resuming_never_overtakes_what_was_parked(seed: int) -> None:
 
 
 def test_pauses_add_up() -> None:
-    async def main(world: World) -> list[State]:
+    async def main(world: World) -> list[ProcessState]:
         host = world.host("a")
         states = []
         host.pause()
@@ -149,7 +149,7 @@ def test_pauses_add_up() -> None:
         await asyncio.sleep(0.1)
         return [*states, host.state]
 
-    assert run(1, main).result == [State.PAUSED, State.UP]
+    assert run(1, main).result == [ProcessState.PAUSED, ProcessState.UP]
 
 
 def test_a_paused_host_still_accepts_and_buffers() -> None:
@@ -187,7 +187,7 @@ def test_kill_resets_connections_and_closes_ports() -> None:
 def test_a_reset_that_is_lost_leaves_a_half_open_end() -> None:
     async def main(world: World) -> Any:
         pair = await connected(world)
-        world.network.part("a", "b")
+        world.network.cut_both("a", "b")
         pair.b.kill()
         world.network.heal_all()
         await asyncio.sleep(1000)
@@ -254,13 +254,13 @@ def test_a_restart_is_a_new_host_that_old_timers_do_not_know() -> None:
     log, events, state = run(1, main).result
     assert log == [1.11, 2.11]
     assert events == ["made"]
-    assert state is State.DEAD
+    assert state is ProcessState.DEAD
 
 
 def test_a_partition_outlives_a_restart() -> None:
     async def main(world: World) -> None:
         pair = await connected(world)
-        world.network.part("a", "b")
+        world.network.cut_both("a", "b")
         reborn = world.host("b")
         await reborn.start(world.loop.create_server(RecordingProtocol, "b", PORT))
         world.network.syn_seconds = 5.0

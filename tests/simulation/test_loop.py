@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.simulation.handles import SimFuture
-from tests.simulation.loop import CALLBACK_SECONDS, SimLoop
-from tests.simulation.stuck import SimDeadlock, SimLivelock, SimTimeout
-from tests.simulation.world import World, run
+from kclient.simulation.loop import CALLBACK_SECONDS, SimLoop
+from kclient.simulation.schedule import SimFuture
+from kclient.simulation.stuck import SimDeadlock, SimLivelock, SimTimeout
+from kclient.simulation.world import World, run
 
 
 def test_an_hour_passes_at_once() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kclient.simulation.pipe import Act, Trip
+from kclient.simulation.world import World, run
 from tests.simulation.support import PORT, RecordingBufferedProtocol, RecordingProtocol, plain
-from tests.simulation.wire import Act, Trip
-from tests.simulation.world import World, run
 
 
 @pytest.fixture(scope="module")

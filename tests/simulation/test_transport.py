@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kclient.simulation.world import World, run
 from tests.simulation.support import RecordingBufferedProtocol, RecordingProtocol, connected, plain
-from tests.simulation.world import World, run
 
 SAID = bytes(random.Random(1).randbytes(300_000))
 

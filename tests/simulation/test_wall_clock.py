@@ -10,9 +10,9 @@ import warnings
 
 import pytest
 
+from kclient.simulation.world import World
 from tests.simulation.runner import draw_plan, run_plan
 from tests.simulation.watch import Handed, Invariant
-from tests.simulation.world import World
 
 pytestmark = pytest.mark.spread
 Delivery = tuple[float, str, str, int]

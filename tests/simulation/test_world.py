@@ -16,10 +16,9 @@ import weakref
 
 import pytest
 
-from tests.simulation.patches import SimForbidden
-from tests.simulation.stuck import SimDeadlock
+from kclient.simulation.stuck import SimDeadlock
+from kclient.simulation.world import EPOCH, SimForbidden, World, run
 from tests.simulation.support import RecordingProtocol, connected, in_another_process
-from tests.simulation.world import EPOCH, World, run
 
 
 async def chatter(world: World) -> int:

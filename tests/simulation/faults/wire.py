@@ -6,10 +6,10 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.ends import Connection
+from kclient.simulation.network import SimConnection
+from kclient.simulation.pipe import Act, Trip
 from tests.simulation.faults.kinds import End, amount, broker, kind, link, member
 from tests.simulation.plan import Fault
-from tests.simulation.wire import Act, Trip
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage
@@ -30,7 +30,7 @@ def change(stage: Stage, target: str, **settings: Any) -> End:
     return lambda: put(before)
 
 
-def connections(stage: Stage, fault: Fault) -> list[Connection]:
+def connections(stage: Stage, fault: Fault) -> list[SimConnection]:
     """Those between the two ends that the fault names."""
     return list(stage.world.network.between(*fault.target.split()))
 
@@ -96,7 +96,7 @@ def half_open(stage: Stage, fault: Fault) -> End | None:
 def part(stage: Stage, fault: Fault) -> End | None:
     """Nothing passes, in either direction."""
     ends = fault.target.split()
-    stage.world.network.part(*ends)
+    stage.world.network.cut_both(*ends)
     return lambda: stage.world.network.heal(*ends)
 
 
@@ -113,7 +113,7 @@ def strand(stage: Stage, fault: Fault) -> End | None:
     """Nothing passes between the application and any broker."""
     network, brokers = stage.world.network, [f"broker-{node}" for node in stage.cluster.state.brokers]
     for name in brokers:
-        network.part(fault.target, name)
+        network.cut_both(fault.target, name)
     return lambda: [network.heal(fault.target, name) for name in brokers] and None
 
 
@@ -183,6 +183,6 @@ def close_idle(stage: Stage, fault: Fault) -> End | None:
     return None
 
 
-def _each(connections: list[Connection], what: Callable[[Connection], object]) -> None:
+def _each(connections: list[SimConnection], what: Callable[[SimConnection], object]) -> None:
     for connection in connections:
         what(connection)

@@ -12,9 +12,9 @@ from kclient.embedded.releases import Release
 from kclient.embedded.request_context import RequestContext
 from kclient.protocol.errors import FENCED_MEMBER_EPOCH, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID
 from kclient.protocol.message import Message
+from kclient.simulation.process import current_name
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
-from tests.simulation.hosts import current_name
 from tests.simulation.invariants.groups import Owned, is_stable, name_of
 from tests.simulation.watch import Handed, Invariant, Offsets
 

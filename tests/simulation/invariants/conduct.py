@@ -10,8 +10,8 @@ from kclient.embedded.request_context import RequestContext
 from kclient.protocol.errors import FENCED_INSTANCE_ID
 from kclient.protocol.message import Message
 from kclient.runtime import Address
+from kclient.simulation.process import current_name
 from tests.simulation.application import Member
-from tests.simulation.hosts import current_name
 from tests.simulation.invariants.groups import HEARTBEAT, LEAVING, epoch_of, is_static
 from tests.simulation.invariants.windows import others_than
 from tests.simulation.watch import Invariant

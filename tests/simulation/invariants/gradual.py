@@ -13,9 +13,9 @@ from kclient.generated.consumer_group_heartbeat_response import ConsumerGroupHea
 from kclient.generated.sync_group_response import SyncGroupResponse
 from kclient.group.subscription_codec import decode_assignment
 from kclient.protocol.message import Message
+from kclient.simulation.process import current_name
 from kclient.types import TopicPartition
 from tests.simulation.application import Member
-from tests.simulation.hosts import current_name
 from tests.simulation.invariants.windows import disturbed
 from tests.simulation.watch import Handed, Invariant
 

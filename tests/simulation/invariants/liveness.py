@@ -123,7 +123,7 @@ class Closing(Invariant):
 
     def _may_be_left(self, member: Member, what: str) -> bool:
         """The application itself, and what is still on its way to the kernel."""
-        return f"application {member}" in what or "End.arrived" in what or "Patience." in what
+        return f"application {member}" in what or "SimTransport.arrived" in what or "RetransmitTimer." in what
 
 
 class Fairness(Invariant):

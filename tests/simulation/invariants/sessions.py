@@ -8,8 +8,8 @@ from kclient.embedded.apis.fetch import sessions_of
 from kclient.embedded.fetch_sessions import INITIAL_EPOCH, LAST_EPOCH, NO_SESSION, BrokerFetchSession
 from kclient.embedded.request_context import RequestContext
 from kclient.protocol.message import Message
+from kclient.simulation.process import current_name
 from tests.simulation.application import Member
-from tests.simulation.hosts import current_name
 from tests.simulation.watch import Invariant
 
 if TYPE_CHECKING:

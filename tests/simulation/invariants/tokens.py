@@ -11,13 +11,13 @@ from kclient.errors import AuthenticationError
 from kclient.network.broker import REFUSED_SECONDS
 from kclient.protocol.message import Message
 from kclient.security.oauthbearer import claims_of, read_bearer_message
+from kclient.simulation.process import current_name
+from kclient.simulation.world import EPOCH
 from tests.simulation.application import Member
-from tests.simulation.hosts import current_name
 from tests.simulation.invariants.conduct import WINDOW_SECONDS, Windows
 from tests.simulation.invariants.windows import lasts, others_than, stopped
 from tests.simulation.issuer import BEARER, TOKEN_BACKOFF_MAX_MS, Grant
 from tests.simulation.watch import Invariant
-from tests.simulation.world import EPOCH
 
 if TYPE_CHECKING:
     from tests.simulation.stage import Stage

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kclient.embedded.releases import Release
 from kclient.protocol.message import Message
+from kclient.simulation.process import current_name
 from kclient.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.application import Member
 from tests.simulation.bounds import progress_seconds
-from tests.simulation.hosts import current_name
 from tests.simulation.invariants.delivery import EPOCHS_SINCE
 from tests.simulation.ledger import Row
 from tests.simulation.watch import Handed, Invariant

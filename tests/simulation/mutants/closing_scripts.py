@@ -8,9 +8,9 @@ from typing import Any
 
 from kclient import AsyncConsumer, Consumer, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
+from kclient.simulation.world import World, run
 from tests.simulation.mutants.scripts import HERE, with_cluster
 from tests.simulation.mutants.table import Symptoms
-from tests.simulation.world import World, run
 
 COMMITS = 3
 CLOSE_SECONDS = 2.0  # less than a request may take

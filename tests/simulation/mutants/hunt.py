@@ -10,10 +10,10 @@ from typing import Final
 
 import attrs
 
+from kclient.simulation.stuck import first_line
 from tests.simulation.mutants import MUTANTS, planted
 from tests.simulation.mutants.table import Look, Symptoms
 from tests.simulation.runner import run_seed
-from tests.simulation.stuck import in_a_line
 
 SEEDS: Final = 200
 
@@ -56,7 +56,7 @@ def _symptoms(seed: int, look: Look | None) -> Symptoms:
     try:
         return (look or _as_every_seed)(seed)
     except Exception as exc:  # noqa: BLE001 – whatever it is
-        return [("I-38", in_a_line(exc))]
+        return [("I-38", first_line(exc))]
 
 
 def _as_every_seed(seed: int) -> Symptoms:

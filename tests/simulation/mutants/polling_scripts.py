@@ -9,9 +9,9 @@ from typing import Any
 from kclient import AsyncConsumer, OffsetAndMetadata
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import KclientError, NoOffsetError
+from kclient.simulation.world import World, run
 from tests.simulation.mutants.scripts import HERE, PATIENCE, RECORDS, SETTINGS, Use, with_cluster
 from tests.simulation.mutants.table import Look, Symptoms
-from tests.simulation.world import World, run
 
 MAX_POLL_SECONDS = SETTINGS["max_poll_interval_ms"] / 1000
 FIRST = RECORDS // 2  # what is committed

@@ -9,10 +9,10 @@ from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Factory, Listener
 from kclient.errors import CorruptBatchError
 from kclient.protocol.errors import KAFKA_STORAGE_ERROR
+from kclient.simulation.server import SimServer
+from kclient.simulation.world import World, run
 from kclient.types import TopicPartition
 from tests.simulation.mutants.table import Symptoms
-from tests.simulation.server import SimServer
-from tests.simulation.world import World, run
 
 HERE: Final = TopicPartition("events", 0)
 MAX_AGE_MS: Final = 10_000

@@ -16,9 +16,9 @@ from kclient.embedded.listener import Factory, Listener
 from kclient.errors import ConcurrentUseError, ConnectError, ProtocolDecodeError, WakeupError
 from kclient.group.classic.rebalance import JoinGroup
 from kclient.runtime import Runtime
+from kclient.simulation.server import SimServer
+from kclient.simulation.world import World, run
 from tests.simulation.mutants.table import Symptoms
-from tests.simulation.server import SimServer
-from tests.simulation.world import World, run
 
 PATIENCE = 30.0
 CYCLES = 40

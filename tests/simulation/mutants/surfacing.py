@@ -7,7 +7,7 @@ from typing import Any
 from kclient.consumer.poll import RecordCollector
 from kclient.fetch.buffer import CompletedFetch, ResponseMemory, end_of
 from kclient.records.records import Records
-from tests.simulation.hosts import current_name
+from kclient.simulation.process import current_name
 from tests.simulation.mutants.table import Patch
 
 

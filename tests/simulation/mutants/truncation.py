@@ -10,8 +10,8 @@ from kclient.group import offset_commit, offset_fetch
 from kclient.positions.state import AWAIT_VALIDATION, EARLIEST, FETCHING, FetchPosition, PartitionState
 from kclient.positions.table import Positions
 from kclient.positions.validation import PositionValidator
+from kclient.simulation.process import current_name
 from kclient.types import TopicPartition
-from tests.simulation.hosts import current_name
 from tests.simulation.mutants.reading_scripts import cut_and_unchecked
 from tests.simulation.mutants.surfacing import fetched, surface
 from tests.simulation.mutants.table import Patch, mutant

@@ -3,60 +3,159 @@
     waiting   written, beyond the window         flying   on the wire, each with a timer for its arrival
     held      sent while the way is cut          unacked  bytes that the peer has not read yet
 
-A sender that hears no acknowledgement for `retransmit_seconds`, because either way is cut, gives up with ETIMEDOUT.
+A sender that gets no acknowledgement for `retransmit_seconds`, because either way is cut, gives up with ETIMEDOUT.
 One that sends to an end which is gone is reset. Arrival times strictly increase.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import enum
+import errno
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from random import Random
+from typing import Final, Protocol, TypeAlias
 
-from tests.simulation.hosts import KERNEL
-from tests.simulation.patience import Patience
-from tests.simulation.wire import Act, Trip, Wire
+import attrs
 
-if TYPE_CHECKING:
-    from tests.simulation.end import End
-    from tests.simulation.network import Network
+from kclient.simulation.loop import SimLoop
+from kclient.simulation.process import KERNEL
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 FIN: Final = b""  # no data: the end of the stream
 RST: Final = None
 Segment: TypeAlias = Bytes | None
 TICK: Final = 1e-9
+LARGEST_SEGMENT_BYTES: Final = 65_536
+
+
+@attrs.define
+class Wire:
+    """Settings of one direction; shared by its connections, so a change counts at once. Times in seconds."""
+
+    latency: float = 0.001
+    jitter: float = 0.0005  # added to the latency, drawn for each segment
+    bandwidth: float = float("inf")  # bytes/s of each connection
+    split: float = (
+        0.02  # how likely a segment is cut at a random byte; of the cuts, a quarter leaves one byte
+    )
+    coalesce: float = 0.1  # how likely an arrived segment waits for the one after it
+    window_bytes: int = (
+        262_144  # sent and not yet read by the peer; what is written beyond waits at the sender
+    )
+    retransmit_seconds: float = 60.0  # how long a sender goes on without an acknowledgement
+
+    def segment_bytes(self, size: int, rng: Random) -> int:
+        """Return how much of `size` bytes the next segment takes."""
+        size = min(size, LARGEST_SEGMENT_BYTES)
+        if size > 1 and self.split and rng.random() < self.split:
+            return 1 if rng.random() < 0.25 else rng.randrange(1, size)
+        return size
+
+    def delay(self, rng: Random) -> float:
+        """Return the seconds from the end of sending to the arrival."""
+        return self.latency + self.jitter * rng.random()
+
+
+class Act(enum.Enum):
+    """What a tripped connection does. Both ends lose it with FIN and RST; they keep it with the other two."""
+
+    FIN = "fin"  # the reader sees an orderly end in mid-frame, the sender a reset
+    RST = "rst"  # both see a reset
+    STALL = "stall"  # this direction waits for some seconds
+    SILENCE = "silence"  # nothing passes in this direction any more
+
+
+@attrs.define
+class Trip:
+    """Do `act` once `after_bytes` more bytes have been sent in a direction."""
+
+    act: Act
+    after_bytes: int
+    seconds: float = 0.0
+
+
+class PipeEnd(Protocol):
+    """What a pipe needs of the ends of its connection."""
+
+    number: int
+    context: contextvars.Context
+    gone: bool
+
+    def arrived(self) -> None:
+        """Take the next segment of `flying`."""
+
+    def wrote(self) -> None:
+        """Learn that bytes left the buffer."""
+
+    def was_reset(self) -> None:
+        """Learn that the peer's kernel answered RST."""
+
+    def fail(self, problem: OSError) -> None:
+        """Learn that the connection broke."""
+
+
+class RetransmitTimer:
+    """Ends the source of a pipe that gets no acknowledgement. On its host's time: a dead host never gives up."""
+
+    of_the_network: bool = True  # its timers are not those of a program
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Something is sent without an acknowledgement from now on."""
+        if self._timer is None:
+            source, limit = self._pipe.source, self._pipe.wire.retransmit_seconds
+            self._timer = self._pipe.loop.call_later(limit, self._expired, context=source.context)
+
+    def stop_if_acknowledged(self) -> None:
+        """Stop if both ways are free again."""
+        if self._timer is not None and not self._pipe.acks_cut:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expired(self) -> None:
+        self._timer = None
+        if self._pipe.acks_cut and self._pipe.awaits_ack:
+            self._pipe.source.fail(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
 
 
 class Pipe:
     """See the module. `back` is the other direction."""
 
-    def __init__(self, network: Network, wire: Wire, source: End, target: End) -> None:
-        self.loop, self._rng = network.loop, network.rng
-        self.wire, self.source, self.target = wire, source, target
+    def __init__(self, loop: SimLoop, rng: Random, wire: Wire, source: PipeEnd, target: PipeEnd) -> None:
+        self.loop: SimLoop = loop
+        self.wire: Wire = wire
+        self.source: PipeEnd = source
+        self.target: PipeEnd = target
         self.back: Pipe = self
-        self.cut = False  # nothing passes now
-        self.silent = False  # nothing will ever pass: tripped
+        self.cut: bool = False  # nothing passes now
+        self.silent: bool = False  # nothing will ever pass: tripped
         self.trip: Trip | None = None
         self.mangle: Callable[[Bytes], Bytes] | None = None  # damage on the way; the size stays
-        self.ending = False  # FIN follows what waits
+        self.ending: bool = False  # FIN follows what waits
         self.waiting: deque[Bytes] = deque()
-        self.waiting_bytes = 0
+        self.waiting_bytes: int = 0
         self.flying: deque[Segment] = deque()
         self.held: list[Segment] = []
-        self.unacked = 0
+        self.unacked: int = 0
+        self._rng = rng
         self._lost_acks = 0
         self._free_at = self._last_at = 0.0
         self._pump_due = False
-        self._patience = Patience(self)
+        self._retransmits = RetransmitTimer(self)
 
     @property
-    def deaf(self) -> bool:
+    def acks_cut(self) -> bool:
         """Whether no acknowledgement can come: one of the ways is cut."""
         return self.cut or self.back.cut
 
     @property
-    def unheard(self) -> bool:
+    def awaits_ack(self) -> bool:
         """Whether the sender waits for an acknowledgement."""
         return bool(self.unacked or self.held or self._lost_acks)
 
@@ -106,33 +205,33 @@ class Pipe:
 
     def _transmit(self, data: Segment, size: int) -> None:
         if self.target.gone and not self.cut:
-            self._refuse()
+            self.refuse()
         elif self.cut:
             self.held.append(data)
-            self._patience.wear()
+            self._retransmits.start()
         else:
             self._fly(data, size)
 
     def _fly(self, data: Segment, size: int) -> None:
-        if size and self.mangle is not None:
+        if size and self.mangle is not None and data is not None:
             data = self.mangle(data)
-        self._free_at = max(self._free_at, self.loop._now) + size / self.wire.bandwidth
+        self._free_at = max(self._free_at, self.loop.time()) + size / self.wire.bandwidth
         arrival = self._free_at + self.wire.delay(self._rng)
         self._last_at = max(arrival, self._last_at + TICK)
         self.flying.append(data)
         self.loop.call_at(self._last_at, self.target.arrived, context=self.target.context)
 
-    def _refuse(self) -> None:
-        """The other end does not know this connection: its kernel answers RST."""
+    def refuse(self) -> None:
+        """Reset the sender: the other end does not know this connection, so its kernel answers RST."""
         self.loop.call_later(2 * self.wire.latency, self.source.was_reset, context=self.source.context)
 
     # --- acknowledging
 
-    def read(self, size: int) -> None:
-        """The peer has read that much: the window opens, as soon as the sender hears of it."""
+    def acknowledge(self, size: int) -> None:
+        """The peer has read that much: the window opens, as soon as the sender learns of it."""
         if self.back.cut:
             self._lost_acks += size
-            self._patience.wear()
+            self._retransmits.start()
             return
         self.unacked -= size
         if (self.waiting or self.ending) and not self._pump_due:
@@ -149,16 +248,16 @@ class Pipe:
         self.cut = cut
         if cut:
             if self.unacked:
-                self._patience.wear()
+                self._retransmits.start()
             if self.back.unacked:
-                self.back._patience.wear()
+                self.back._retransmits.start()
             return
         self._retransmit()
-        self.back._hear_acks()
+        self.back._receive_lost_acks()
 
     def stall(self, seconds: float) -> None:
         """Let what is sent from now on arrive no earlier than after that long."""
-        self._last_at = max(self._last_at, self.loop._now + seconds)
+        self._last_at = max(self._last_at, self.loop.time() + seconds)
 
     def silence(self) -> None:
         """Let nothing pass in this direction any more."""
@@ -177,24 +276,24 @@ class Pipe:
             self.silence()
         else:
             self._fly(FIN if trip.act is Act.FIN else RST, 0)
-            self._refuse()
+            self.refuse()
             self.silent = self.cut = True
 
     def _retransmit(self) -> None:
-        self._patience.renew()
+        self._retransmits.stop_if_acknowledged()
         held, self.held = self.held, []
         pause = self._rng.random() * min(1.0, self.wire.retransmit_seconds)
         if self.target.gone:
             if held or self.unacked:
-                self._refuse()
+                self.refuse()
             return
         if held:
             self.stall(pause)
         for data in held:
             self._fly(data, 0 if data is None else len(data))
 
-    def _hear_acks(self) -> None:
-        self._patience.renew()
+    def _receive_lost_acks(self) -> None:
+        self._retransmits.stop_if_acknowledged()
         size, self._lost_acks = self._lost_acks, 0
         if size:
-            self.read(size)
+            self.acknowledge(size)

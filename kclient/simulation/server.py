@@ -1,4 +1,4 @@
-"""A listening port in memory, with the face of asyncio's Server."""
+"""A listening port in memory, with the calls of asyncio's Server."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import contextvars
 from asyncio import sslproto
 from collections.abc import Callable
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self, TypeAlias
 
 import attrs
 
-from tests.simulation.hosts import Host, host_name
+from kclient.simulation.loop import SimLoop
+from kclient.simulation.process import Process, process_name
+from kclient.simulation.transport import SimTransport
 
-if TYPE_CHECKING:
-    from tests.simulation.network import Network
-    from tests.simulation.transport import SimTransport
+ListenerKey: TypeAlias = tuple[str, int]  # the name of a host, and a port
 
 
 @attrs.frozen
-class Listening:
+class ListeningSocket:
     """What stands for the listening socket."""
 
     address: tuple[str, int]
@@ -29,40 +29,42 @@ class Listening:
 
 
 class SimServer(asyncio.AbstractServer):
-    """See the module. `context` carries the host that listens."""
+    """See the module. `context` carries the host that listens; `listeners` are those of the network."""
 
     def __init__(
         self,
-        network: Network,
+        loop: SimLoop,
+        listeners: dict[ListenerKey, SimServer],
         factory: Callable[[], Any],
         address: tuple[str, int],
-        host: Host | None,
+        host: Process | None,
         tls: SSLContext | None,
         timeouts: dict[str, float | None],
     ) -> None:
-        self.port, self.host = address[1], host
-        self.context = contextvars.copy_context()
+        self.port: int = address[1]
+        self.host: Process | None = host
+        self.context: contextvars.Context = contextvars.copy_context()
         self._address = address
-        self._network, self._factory = network, factory
+        self._loop, self._listeners, self._factory = loop, listeners, factory
         self._tls, self._timeouts = tls, timeouts
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> ListenerKey:
         """Under which the network finds it."""
-        return (host_name(self.host), self.port)
+        return (process_name(self.host), self.port)
 
     @property
-    def sockets(self) -> tuple[Listening, ...]:
-        return (Listening(self._address),) if self.is_serving() else ()
+    def sockets(self) -> tuple[ListeningSocket, ...]:
+        return (ListeningSocket(self._address),) if self.is_serving() else ()
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
-        return self._network.loop
+        return self._loop
 
     def is_serving(self) -> bool:
-        return self._network.listeners.get(self.key) is self
+        return self._listeners.get(self.key) is self
 
     async def start_serving(self) -> None:
-        if self._network.listeners.setdefault(self.key, self) is not self:
+        if self._listeners.setdefault(self.key, self) is not self:
             raise OSError(
                 98, f"error while attempting to bind on address {self._address!r}: address already in use"
             )
@@ -70,19 +72,19 @@ class SimServer(asyncio.AbstractServer):
     async def serve_forever(self) -> None:
         await self.start_serving()
         try:
-            await self._network.loop.create_future()
+            await self._loop.create_future()
         finally:
             self.close()
 
     def close(self) -> None:
         """Listen no more; connections stay."""
         if self.is_serving():
-            del self._network.listeners[self.key]
+            del self._listeners[self.key]
 
     async def wait_closed(self) -> None:
         await asyncio.sleep(0)
 
-    async def __aenter__(self) -> SimServer:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -94,11 +96,10 @@ class SimServer(asyncio.AbstractServer):
         try:
             protocol = self._factory()
         except BaseException:
-            end.vanish(reset=True, tell=True)
+            end.vanish(reset=True, notify=True)
             raise
         if self._tls is not None:
-            protocol = sslproto.SSLProtocol(
-                self._network.loop, protocol, self._tls, None, server_side=True, **self._timeouts
-            )
+            make: Any = sslproto.SSLProtocol  # typeshed asks for a waiter and whole seconds
+            protocol = make(self._loop, protocol, self._tls, None, server_side=True, **self._timeouts)
         end.set_protocol(protocol)
         end.connected()

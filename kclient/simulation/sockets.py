@@ -1,40 +1,67 @@
-"""Opening connections and ports: the handshake of TCP, then TLS, with every way in which they fail.
+"""Names, connections and ports as a program on a host sees them: the handshake of TCP, then TLS, and every failure.
 
 A SYN is repeated after 1, 2, 4 … seconds until it is answered or `syn_seconds` are over; so a connection comes about
-some time after a partition has healed. A paused host still answers: its kernel accepts.
+some time after a cut has healed. A paused host still answers: its kernel accepts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 from asyncio import sslproto
 from collections.abc import Callable
 from ssl import SSLContext, create_default_context
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
-from tests.simulation.ends import LOOPBACK
-from tests.simulation.hosts import HOST, State, current_name, host_name
-from tests.simulation.server import SimServer
-
-if TYPE_CHECKING:
-    from tests.simulation.ends import Connection
-    from tests.simulation.network import Network
+from kclient.simulation.network import LOOPBACK, Network, SimConnection, is_address
+from kclient.simulation.process import CURRENT_PROCESS, ProcessState, current_name, process_name
+from kclient.simulation.server import SimServer
 
 Tls: TypeAlias = SSLContext | bool | None
 
+LOOKUP_TEXTS: Final = {
+    socket.EAI_NONAME: "Name or service not known",
+    socket.EAI_AGAIN: "Temporary failure in name resolution",
+}
+
 
 @attrs.frozen
-class Opening:
-    """A connection to be made for the host that runs."""
+class Sockets:
+    """What `SimLoop` asks for the host that runs."""
 
     network: Network
-    factory: Callable[[], Any]
 
-    async def open(
+    # --- names
+
+    async def getaddrinfo(self, host: Any, port: Any) -> list[Any]:
+        """Return the addresses of a name, in the order of the table. Raise gaierror."""
+        network = self.network
+        name = host.decode() if isinstance(host, bytes) else str(host or LOOPBACK)
+        if not is_address(name):
+            await asyncio.sleep(network.lookup_seconds * (0.5 + network.rng.random()))
+        code = network.lookup_errors.get(
+            name, 0 if name in network.names or is_address(name) else socket.EAI_NONAME
+        )
+        if code:
+            raise socket.gaierror(code, LOOKUP_TEXTS.get(code, "Non-recoverable failure in name resolution"))
+        found = network.names.get(name, [name])
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, int(port or 0))) for ip in found]
+
+    async def getnameinfo(self, sockaddr: tuple[Any, ...]) -> tuple[str, str]:
+        """Return the name of an address; without one, the address."""
+        network = self.network
+        await asyncio.sleep(network.lookup_seconds * (0.5 + network.rng.random()))
+        ip, port = str(sockaddr[0]), str(sockaddr[1])
+        return next((name for name, ips in network.names.items() if ip in ips), ip), port
+
+    # --- connections
+
+    async def create_connection(
         self,
+        factory: Callable[[], Any],
         host: str | None = None,
         port: int | None = None,
         *,
@@ -46,17 +73,18 @@ class Opening:
         proto: int = 0,
         flags: int = 0,
     ) -> tuple[asyncio.Transport, Any]:
-        """As `loop.create_connection`: the first address that answers. Raises OSError, SSLError."""
-        infos = await self.network.getaddrinfo(host, port)
+        """Connect to the first address that answers, as `loop.create_connection`. Raise OSError, SSLError."""
+        infos = await self.getaddrinfo(host, port)
         connection = await self._first_of([info[4] for info in infos])
-        loop, app, end = self.network.loop, self.factory(), connection.client
-        waiter = loop.create_future()
+        loop, app, end = self.network.loop, factory(), connection.client
+        waiter: asyncio.Future[None] = loop.create_future()
         protocol = app
         if ssl:
-            protocol = sslproto.SSLProtocol(
+            make: Any = sslproto.SSLProtocol  # typeshed asks for whole seconds
+            protocol = make(
                 loop,
                 app,
-                create_default_context() if ssl is True else ssl,
+                create_default_context() if isinstance(ssl, bool) else ssl,
                 waiter,
                 server_hostname=host if server_hostname is None else server_hostname,
                 ssl_handshake_timeout=ssl_handshake_timeout,
@@ -64,21 +92,21 @@ class Opening:
             )
         end.set_protocol(protocol)
         loop.call_soon(end.connected, None if ssl else waiter, context=end.context)
-        await _stands(waiter, end)
+        await _established(waiter, end)
         return (protocol._app_transport if ssl else end), app
 
-    async def _first_of(self, addresses: list[tuple[str, int]]) -> Connection:
+    async def _first_of(self, addresses: list[tuple[str, int]]) -> SimConnection:
         problems: list[OSError] = []
         for ip, port in addresses:
             try:
-                return await self._shake_hands(ip, port)
+                return await self._handshake(ip, port)
             except OSError as exc:
                 problems.append(exc)
         if len(problems) == 1:
             raise problems[0]
         raise OSError(f"Multiple exceptions: {', '.join(map(str, problems))}")
 
-    async def _shake_hands(self, ip: str, port: int) -> Connection:
+    async def _handshake(self, ip: str, port: int) -> SimConnection:
         network, pause = self.network, 1.0
         deadline = network.loop.time() + network.syn_seconds
         while True:
@@ -96,16 +124,16 @@ class Opening:
             pause *= 2
 
     def _reaches(self, ip: str) -> bool:
-        """Whether a SYN gets there and the response back."""
+        """Return whether a SYN gets there and the response back."""
         try:
             there = self.network.at(ip)
         except LookupError:
             return False
-        if there is None or there is HOST.get():
+        if there is None or there is CURRENT_PROCESS.get():
             return True
         here = current_name()
         return (
-            there.state is not State.OFF
+            there.state is not ProcessState.OFF
             and there.name not in self.network.swallowing
             and self.network.passes(here, there.name)
             and self.network.passes(there.name, here)
@@ -121,18 +149,13 @@ class Opening:
         return None if name in self.network.refusing else self.network.listeners.get((name, port))
 
     def _name_at(self, ip: str) -> str:
-        return host_name(self.network.at(ip))
+        return process_name(self.network.at(ip))
 
+    # --- ports
 
-@attrs.frozen
-class ServerOpening:
-    """A port to be opened on the host that runs."""
-
-    network: Network
-    factory: Callable[[], Any]
-
-    async def open(
+    async def create_server(
         self,
+        factory: Callable[[], Any],
         host: str | None = None,
         port: int | None = None,
         *,
@@ -144,35 +167,36 @@ class ServerOpening:
         reuse_address: bool | None = None,
         reuse_port: bool | None = None,
     ) -> SimServer:
-        """As `loop.create_server`, on one address. Raises OSError when the port is taken or the address not ours.
+        """Listen on one address, as `loop.create_server`. Raise OSError if the port is in use or the address not ours.
 
         What runs on no host may listen at the address of any: to the network it is that host.
         """
-        here, ip = HOST.get(), self._own_address(host)
+        here, ip = CURRENT_PROCESS.get(), self._own_address(host)
         there = self.network.at(ip) if here is None else here
-        address = (ip, port or self.network.next_port(host_name(there)))
+        address = (ip, port or self.network.next_port(process_name(there)))
         timeouts = {
             "ssl_handshake_timeout": ssl_handshake_timeout,
             "ssl_shutdown_timeout": ssl_shutdown_timeout,
         }
-        server = SimServer(self.network, self.factory, address, there, ssl, timeouts)
+        network = self.network
+        server = SimServer(network.loop, network.listeners, factory, address, there, ssl, timeouts)
         if start_serving:
             await server.start_serving()
         return server
 
     def _own_address(self, host: str | None) -> str:
-        here = HOST.get()
-        lent = tuple(self.network.hosts) if here is None else here.addresses
-        if not host or host in ("0.0.0.0", "::"):
-            return LOOPBACK if here is None else lent[0]
+        here = CURRENT_PROCESS.get()
+        own = tuple(self.network.hosts) if here is None else here.addresses
+        if not host or host in ("0.0.0.0", "::"):  # noqa: S104 – the comparison binds nothing
+            return LOOPBACK if here is None else own[0]
         for ip in self.network.names.get(host, [host]):  # of its own: no resolver is asked
-            if ip in (*lent, LOOPBACK):
+            if ip in (*own, LOOPBACK):
                 return ip
         raise OSError(errno.EADDRNOTAVAIL, f"could not bind on any address out of [{host!r}]")
 
 
-async def _stands(waiter: asyncio.Future[None], end: Any) -> None:
-    """Wait until the protocol knows of the connection; who stops waiting closes it."""
+async def _established(waiter: asyncio.Future[None], end: Any) -> None:
+    """Wait until the protocol knows of the connection; close it if the wait is cancelled."""
     try:
         await waiter
     except BaseException:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 FRAMES: Final = ("cr_frame", "gi_frame", "ag_frame")
-
-if TYPE_CHECKING:
-    from tests.simulation.loop import SimLoop
 
 
 class SimStuck(Exception):
@@ -35,7 +32,7 @@ class SimLivelock(SimStuck):
 
 
 @attrs.define
-class Limits:
+class RunLimits:
     """How long a run may take, and how much may happen in one second of it; both virtual."""
 
     seconds: float
@@ -43,28 +40,29 @@ class Limits:
     _second_began: float = 0.0
     _callbacks_then: int = 0
 
-    def check(self, loop: SimLoop) -> None:
-        """Raises SimTimeout, SimLivelock."""
+    def check(self, loop: asyncio.AbstractEventLoop, callbacks: int) -> None:
+        """Raise SimTimeout or SimLivelock if a limit has passed, after so many callbacks."""
         now = loop.time()
         if now > self.seconds:
             raise SimTimeout(f"not done within {self.seconds} virtual s", waiting_tasks(loop))
         if now - self._second_began >= 1.0:
-            self._second_began, self._callbacks_then = now, loop.callbacks
-        elif loop.callbacks - self._callbacks_then > self.callbacks_a_second:
+            self._second_began, self._callbacks_then = now, callbacks
+        elif callbacks - self._callbacks_then > self.callbacks_a_second:
             since = f"in the second from {self._second_began:.6f} s"
             raise SimLivelock(f"more than {self.callbacks_a_second} callbacks {since}", waiting_tasks(loop))
 
 
-def name_of(callback: object) -> str:
-    """A name without an address in memory, which would differ from run to run."""
-    return getattr(callback, "__qualname__", type(callback).__name__)
+def callback_name(callback: object) -> str:
+    """Return a name without an address in memory, which would differ from run to run."""
+    return str(getattr(callback, "__qualname__", type(callback).__name__))
 
 
-def waiting_tasks(loop: SimLoop) -> list[str]:
-    """One line for each task that is not done: name, host, its chain of awaits, and what the innermost waits for."""
+def waiting_tasks(loop: asyncio.AbstractEventLoop) -> list[str]:
+    """Return a line for each task that is not done: name, host, its chain of awaits, what the innermost waits for."""
     tasks: list[Any] = sorted(asyncio.all_tasks(loop), key=lambda task: task.number)
     return [
-        f"{task.get_name()} on {_host(task)}: {' > '.join([*_chain(task), _end(task)])}" for task in tasks
+        f"{task.get_name()} on {_host(task)}: {' > '.join([*_awaits(task), _innermost(task)])}"
+        for task in tasks
     ]
 
 
@@ -72,7 +70,7 @@ def _host(task: Any) -> str:
     return "no host" if task.host is None else f"{task.host.name} ({task.host.state.value})"
 
 
-def _chain(task: Any) -> list[str]:
+def _awaits(task: Any) -> list[str]:
     links, awaited = [], task.get_coro()
     while awaited is not None:
         frame = next((found for name in FRAMES if (found := getattr(awaited, name, None))), None)
@@ -83,7 +81,7 @@ def _chain(task: Any) -> list[str]:
     return links
 
 
-def _end(task: Any) -> str:
+def _innermost(task: Any) -> str:
     waited = task._fut_waiter
     if waited is None:
         return "about to run"
@@ -92,6 +90,6 @@ def _end(task: Any) -> str:
     return f"{type(waited).__name__} {getattr(waited, 'number', '')}".rstrip()
 
 
-def in_a_line(problem: BaseException) -> str:
-    """What it is and the first line of what it says; what follows in these are the tasks that wait."""
+def first_line(problem: BaseException) -> str:
+    """Return what it is and the first line of what it says; what follows in these are the tasks that wait."""
     return f"{type(problem).__name__}: {problem}".partition("\n")[0]
