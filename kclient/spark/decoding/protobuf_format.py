@@ -122,7 +122,7 @@ class _Reader:
 
     column: MessageColumn
     read: Callable[[bytes], Any]
-    parts: Mapping[int, Part]
+    parts: Mapping[int, FieldCost]
     per_byte: float
 
     def build(self, messages: list[Any]) -> pa.Array:
@@ -185,31 +185,31 @@ class Damaged(Exception):
 
 
 @attrs.frozen
-class Part:
+class FieldCost:
     """How a field makes elements: `elements` of each value, the parts of a message, the bytes of a number."""
 
     elements: int
-    message: Mapping[int, Part] | None = None
+    message: Mapping[int, FieldCost] | None = None
     bytes: int | None = None
     is_text: bool = False
 
 
-def parts_of(library: Any, message: Any) -> Mapping[int, Part]:
+def parts_of(library: Any, message: Any) -> Mapping[int, FieldCost]:
     """Return the fields of a message type by number. The type is finite: it has passed the checks of columns."""
     field_type = library.descriptor.FieldDescriptor
     found = {field.number: _part(library, field_type, field) for field in message.fields}
     return {number: part for number, part in found.items() if part is not None}
 
 
-def _part(library: Any, types: Any, field: Any) -> Part | None:
+def _part(library: Any, types: Any, field: Any) -> FieldCost | None:
     if field.type in (types.TYPE_MESSAGE, types.TYPE_GROUP):
-        return Part(_size(types, field.message_type), parts_of(library, field.message_type))
+        return FieldCost(_size(types, field.message_type), parts_of(library, field.message_type))
     if not isinstance(field.default_value, list):
         return None
     for name, size in PACKED.items():
         if field.type == getattr(types, f"TYPE_{name}"):
-            return Part(1, bytes=size)
-    return Part(1, is_text=field.type in (types.TYPE_STRING, types.TYPE_BYTES))
+            return FieldCost(1, bytes=size)
+    return FieldCost(1, is_text=field.type in (types.TYPE_STRING, types.TYPE_BYTES))
 
 
 def _size(types: Any, message: Any) -> int:
@@ -222,7 +222,7 @@ def _size(types: Any, message: Any) -> int:
     )
 
 
-def per_byte(parts: Mapping[int, Part]) -> float:
+def per_byte(parts: Mapping[int, FieldCost]) -> float:
     """Return how many elements a byte may make."""
     return max(
         (
@@ -233,7 +233,7 @@ def per_byte(parts: Mapping[int, Part]) -> float:
     )
 
 
-def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: ElementBudget) -> int:
+def walk(data: bytes, at: int, end: int, parts: Mapping[int, FieldCost], meter: ElementBudget) -> int:
     """Walk from a message's start to its end, or to the end of its group. Raises TooManyElements, Damaged."""
     while at < end:
         tag, at = _varint(data, at)
@@ -258,7 +258,7 @@ def walk(data: bytes, at: int, end: int, parts: Mapping[int, Part], meter: Eleme
     return at
 
 
-def _take(data: bytes, at: int, end: int, part: Part, meter: ElementBudget) -> None:
+def _take(data: bytes, at: int, end: int, part: FieldCost, meter: ElementBudget) -> None:
     """Walk a length-delimited field: a message, a text, or packed numbers."""
     if part.message is not None:
         meter.take(part.elements)
