@@ -134,6 +134,8 @@ MESSAGES: dict[str, tuple[str, str, int | None, int, int, int | None]] = {
     "DescribeConfigsResponse": ("describe_configs_response", "response", 32, 0, 4, 4),
     "DescribeGroupsRequest": ("describe_groups_request", "request", 15, 0, 6, 5),
     "DescribeGroupsResponse": ("describe_groups_response", "response", 15, 0, 6, 5),
+    "DescribeLogDirsRequest": ("describe_log_dirs_request", "request", 35, 0, 5, 2),
+    "DescribeLogDirsResponse": ("describe_log_dirs_response", "response", 35, 0, 5, 2),
     "DescribeShareGroupOffsetsRequest": ("describe_share_group_offsets_request", "request", 90, 0, 1, 0),
     "DescribeShareGroupOffsetsResponse": ("describe_share_group_offsets_response", "response", 90, 0, 1, 0),
     "DescribeTopicPartitionsRequest": ("describe_topic_partitions_request", "request", 75, 0, 0, 0),

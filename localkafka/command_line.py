@@ -1,4 +1,4 @@
-"""Kafka's own command line tools: the console consumer with a formatter, and the offsets of a group.
+"""Kafka's own command line tools: the console consumer with a formatter, the offsets of a group, the sizes of logs.
 
 They run with the newest release, against a cluster of 2.1 or newer.
 """
@@ -16,6 +16,7 @@ from localkafka.releases import NEWEST
 
 CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 CONSUMER_GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
 COMMITS: Final = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
 GROUPS: Final = "org.apache.kafka.tools.consumer.GroupMetadataMessageFormatter"
 TIMEOUT_SECONDS: Final = 60
@@ -62,6 +63,18 @@ def parse_offsets(table: str) -> dict[tuple[str, int], CommittedOffset]:
             _number(row["CURRENT-OFFSET"]), _number(row["LOG-END-OFFSET"]), _number(row["LAG"])
         )
         for row in rows
+    }
+
+
+def log_sizes(bootstrap_servers: str, topic: str) -> dict[tuple[int, int], int]:
+    """Return what `kafka-log-dirs` prints: (partition, broker) → bytes of the replica. Raises LocalKafkaError."""
+    printed = _run(LOG_DIRS, bootstrap_servers, ["--describe", "--topic-list", topic])
+    [described] = _objects(printed[printed.index('{"') :])
+    return {
+        (int(row["partition"].rpartition("-")[2]), broker["broker"]): row["size"]
+        for broker in described["brokers"]
+        for directory in broker["logDirs"]
+        for row in directory["partitions"]
     }
 
 

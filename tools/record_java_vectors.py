@@ -1,7 +1,8 @@
 """Have Kafka 4.4.0 write the vectors of what it brought: `python -m tools.record_java_vectors`.
 
 Puts them into the files of tests/vectors/data, in the place of what stands there of the same messages and versions.
-Needs a JDK and the jars of Kafka 4.4.0, which it fetches as the tests do. The same seed gives the same bytes.
+What Kafka 4 no longer speaks is written by 3.9.1. Needs a JDK and the jars of both, which it fetches as the tests do.
+The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any, Final
 
 from localkafka.jars import classpath
 
-KAFKA: Final = "4.4.0"
 SEED: Final = "44"
 SOURCE: Final = Path(__file__).parent / "java" / "Vectors.java"
 DATA: Final = Path(__file__).parents[1] / "tests" / "vectors" / "data"
@@ -23,7 +23,11 @@ TIMEOUT_SECONDS: Final = 120
 
 CLIENTS: Final = "org.apache.kafka.common.message."
 COORDINATOR: Final = "org.apache.kafka.coordinator."
-WRITTEN: Final = {
+OLDER: Final = {
+    CLIENTS + "DescribeLogDirsRequestData": range(1),
+    CLIENTS + "DescribeLogDirsResponseData": range(1),
+}
+NEWEST: Final = {
     CLIENTS + "ApiVersionsRequestData": range(5, 6),
     CLIENTS + "ApiVersionsResponseData": range(5, 6),
     CLIENTS + "DeleteGroupsRequestData": range(3, 4),
@@ -33,18 +37,21 @@ WRITTEN: Final = {
     COORDINATOR + "group.generated.StreamsGroupMetadataValue": range(1),
     COORDINATOR + "transaction.generated.TransactionLogKey": range(1),
     COORDINATOR + "transaction.generated.TransactionLogValue": range(2),
+    CLIENTS + "DescribeLogDirsRequestData": range(1, 6),  # at the end: a class changes what follows it
+    CLIENTS + "DescribeLogDirsResponseData": range(1, 6),
 }
-ABSENT: Final = [kind for kind in WRITTEN if kind.startswith(CLIENTS)]
+WRITTEN: Final = {"3.9.1": OLDER, "4.4.0": NEWEST}
+"""Release → class → the versions that it writes; a later release replaces what an earlier one has written."""
 GONE: Final = {("TxnOffsetCommitRequest", "generationId")}  # names of fields that 4.4 does not have
 
 Line = dict[str, Any]
 
 
-def written() -> dict[str, list[Line]]:
-    """Return Java's output by file."""
-    asked = [f"{kind}:{version}" for kind, versions in WRITTEN.items() for version in versions]
-    asked += [f"{kind}:absent" for kind in ABSENT]
-    command = ["java", f"-Dkafka={KAFKA}", "-cp", classpath(KAFKA), str(SOURCE), SEED, *asked]
+def written(kafka: str) -> dict[str, list[Line]]:
+    """Return the output of one release by file."""
+    asked = [f"{kind}:{version}" for kind, versions in WRITTEN[kafka].items() for version in versions]
+    asked += [f"{kind}:absent" for kind in WRITTEN[kafka] if kind.startswith(CLIENTS)]
+    command = ["java", f"-Dkafka={kafka}", "-cp", classpath(kafka), str(SOURCE), SEED, *asked]
     run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True)
     found: dict[str, list[Line]] = {}
     for text in dict.fromkeys(run.stdout.splitlines()):
@@ -73,14 +80,15 @@ def merge(name: str, fresh: list[Line], key: Callable[[Line], object]) -> None:
 
 def main() -> None:
     """Write the files."""
-    fresh = written()
-    for name in ("messages", "frames"):
-        merge(name, fresh[name], lambda line: (line["message"], line["version"]))
-    merge(
-        "absent_fields",
-        fresh["absent_fields"],
-        lambda line: (line["message"], line["version"], line["field"]),
-    )
+    for kafka in WRITTEN:
+        fresh = written(kafka)
+        for name in ("messages", "frames"):
+            merge(name, fresh[name], lambda line: (line["message"], line["version"]))
+        merge(
+            "absent_fields",
+            fresh["absent_fields"],
+            lambda line: (line["message"], line["version"], line["field"]),
+        )
 
 
 if __name__ == "__main__":

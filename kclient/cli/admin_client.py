@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
 from typing import Final
 
 from kclient.cli import program
-from kclient.errors import KclientError, UnknownTopicError
+from kclient.errors import KclientError, UnknownTopicError, VersionError
 from kclient.generated.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kclient.generated.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
+from kclient.generated.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kclient.generated.describe_log_dirs_response import DescribeLogDirsResponse
 from kclient.generated.list_groups_response import ListedGroup
 from kclient.generated.metadata_response import MetadataResponse, MetadataResponseTopic
 from kclient.group.coordinator import Coordinator, expect
@@ -26,7 +29,7 @@ TOPIC: Final = 2  # the resource type of DescribeConfigs
 
 
 class AdminClient(LagReader):
-    """A LagReader that also describes topics, and moves and deletes what groups have committed."""
+    """A LagReader that also describes topics and their sizes, and moves and deletes what groups have committed."""
 
     @property
     def timeout(self) -> float:
@@ -64,6 +67,50 @@ class AdminClient(LagReader):
             if row.leader_id >= 0
         ]
         return await self.offsets(partitions, timestamp_ms, self.timeout)
+
+    async def bytes_of_topics(
+        self, topics: Sequence[MetadataResponseTopic]
+    ) -> dict[TopicPartition, int] | None:
+        """Return the bytes of each log, those of its leader's replica (KIP-113).
+
+        None if this client may not see them (DESCRIBE on the cluster), or the brokers are older than Kafka 1.0.
+        Raise ConnectError, BrokerError, DeadlineError.
+        """
+        led: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for topic in topics:
+            for row in topic.partitions:
+                if row.leader_id >= 0:
+                    led[row.leader_id][topic.name or ""].append(row.partition_index)
+        sizes: dict[TopicPartition, int] = {}
+        async with limit_time(self.timeout, "the sizes of logs"):
+            await self.start()
+            for node_id, wanted in led.items():
+                try:
+                    found = await self._bytes_on(node_id, wanted)
+                except VersionError:
+                    return None
+                if found is None:
+                    return None
+                sizes |= found
+        return sizes
+
+    async def _bytes_on(
+        self, node_id: int, wanted: Mapping[str, list[int]]
+    ) -> dict[TopicPartition, int] | None:
+        rows = [DescribableLogDirTopic(topic=name, partitions=numbers) for name, numbers in wanted.items()]
+        response = await self.cluster.request(node_id, DescribeLogDirsRequest(topics=rows))
+        described = expect(DescribeLogDirsResponse, response)
+        if described.error_code not in (codes.NONE, codes.CLUSTER_AUTHORIZATION_FAILED):
+            raise broker_error(described.error_code, f"Describing the log directories of node {node_id}")
+        if not described.results:  # also how versions before 3 refuse: every broker has a directory
+            return None
+        return {
+            TopicPartition(topic.name, row.partition_index): row.partition_size
+            for directory in described.results
+            for topic in directory.topics
+            for row in topic.partitions
+            if not row.is_future_key and row.partition_index in wanted.get(topic.name, ())
+        }
 
     async def topic_configs(self, topic: str) -> DescribeConfigsResult:
         """Return the configuration of a topic. Raise TopicAuthorizationError, BrokerError."""

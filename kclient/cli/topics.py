@@ -30,10 +30,14 @@ NOTHING: Final = "-"
 SET_ON_TOPIC: Final = 1
 Connection = Annotated[ConnectionOptions, Parameter(name="*")]
 NO_CONNECTION: Final = ConnectionOptions()
+HIDDEN_SIZES: Final = ["bytes: not to be seen; they need DESCRIBE on the cluster, and Kafka 1.0"]
+NUMBERS: Final = ("records", "records_per_second", "bytes", "bytes_per_second")
 Json = Annotated[bool, flag("one JSON object on a line for each topic")]
 Rate = Annotated[
     float | None,
-    option("look twice with this time between, and show the records per second", "5s", converter=seconds),
+    option(
+        "look twice with this time between, and show records and bytes per second", "5s", converter=seconds
+    ),
 ]
 
 
@@ -56,7 +60,7 @@ def list_command(
     """List the topics that this client may see, with their partitions and records.
 
     RECORDS counts offsets between the beginning and the end of the logs: markers of transactions and compacted
-    records are in it.
+    records are in it. BYTES is what the leaders' logs take, without the other replicas.
     """
     return asyncio.run(_list(connection.config(), internal, rate, json))
 
@@ -73,19 +77,33 @@ def describe(
 
 @attrs.frozen
 class LogSizes:
-    """Where the logs begin and end, and how many records a second they got, if that was measured."""
+    """How large logs are: numbers for each partition, without those whose leader could not be asked.
+
+    `bytes` are those of the leader's replica, None if this client may not see them. The rates, for a second, are empty
+    unless they were measured.
+    """
 
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
-    rates: Mapping[TopicPartition, float] | None = None
+    bytes: Mapping[TopicPartition, int] | None
+    record_rates: Mapping[TopicPartition, float] = attrs.field(factory=dict)
+    byte_rates: Mapping[TopicPartition, float] = attrs.field(factory=dict)
 
-    def records(self, tp: TopicPartition) -> int | None:
-        """Return the number of offsets in a log, None where no leader could be asked."""
-        return self.ends[tp] - self.starts[tp] if tp in self.starts and tp in self.ends else None
+    def of(self, tp: TopicPartition) -> dict[str, Any]:
+        """Return the numbers of one partition as `--json` has them, None for what is unknown."""
+        known = tp in self.starts and tp in self.ends
+        return {
+            "records": self.ends[tp] - self.starts[tp] if known else None,
+            "records_per_second": self.record_rates.get(tp),
+            "bytes": None if self.bytes is None else self.bytes.get(tp),
+            "bytes_per_second": self.byte_rates.get(tp),
+        }
 
-    def rate(self, tp: TopicPartition) -> float | None:
-        """Return the records a second, None if unknown."""
-        return None if self.rates is None else self.rates.get(tp)
+    def sums(self, partitions: Sequence[TopicPartition]) -> dict[str, Any]:
+        """Return the sums of the numbers that are known, None where none is."""
+        rows = [self.of(tp) for tp in partitions]
+        known = {key: [row[key] for row in rows if row[key] is not None] for key in NUMBERS}
+        return {key: sum(found) if found else None for key, found in known.items()}
 
 
 async def measure(
@@ -93,16 +111,28 @@ async def measure(
 ) -> LogSizes:
     """Measure the logs of topics, twice with `interval` seconds between them if there is one."""
     starts = await client.offsets_of_topics(topics, EARLIEST_TIMESTAMP)
-    ends = await client.offsets_of_topics(topics, LATEST_TIMESTAMP)
+    ends, sizes = await _measure_once(client, topics)
     if interval is None:
-        return LogSizes(starts, ends)
+        return LogSizes(starts, ends, sizes)
     began = client.runtime.now()
     await asyncio.sleep(interval)
-    later = await client.offsets_of_topics(topics, LATEST_TIMESTAMP)
+    later, larger = await _measure_once(client, topics)
     took = client.runtime.now() - began
-    return LogSizes(
-        starts, later, {tp: max(0, later[tp] - at) / took for tp, at in ends.items() if tp in later}
-    )
+    return LogSizes(starts, later, larger, _rates(ends, later, took), _rates(sizes or {}, larger or {}, took))
+
+
+async def _measure_once(
+    client: AdminClient, topics: Sequence[MetadataResponseTopic]
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int] | None]:
+    ends = await client.offsets_of_topics(topics, LATEST_TIMESTAMP)
+    return ends, await client.bytes_of_topics(topics)
+
+
+def _rates(
+    before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], seconds: float
+) -> dict[TopicPartition, float]:
+    """Return how much was added in a second. What retention has removed meanwhile may hide it."""
+    return {tp: max(0, after[tp] - at) / seconds for tp, at in before.items() if tp in after}
 
 
 async def _list(config: Config, internal: bool, interval: float | None, json: bool) -> int:
@@ -116,14 +146,13 @@ async def _list(config: Config, internal: bool, interval: float | None, json: bo
     if json:
         sys.stdout.writelines(f"{json_form.dumps(entry)}\n" for entry in entries)
         return OK
-    titles = ["TOPIC", "PARTITIONS", "REPLICAS", "RECORDS", *(["RECORDS/S"] if interval else []), "NOTE"]
+    titles = ["TOPIC", "PARTITIONS", "REPLICAS", *_number_titles(interval is not None), "NOTE"]
     rows = [
         [
             entry["topic"],
             str(entry["partitions"]),
             str(entry["replicas"]),
-            _shown(entry["records"]),
-            *([_shown_rate(entry["records_per_second"])] if interval else []),
+            *_number_cells(entry, with_rate=interval is not None),
             entry["note"],
         ]
         for entry in entries
@@ -136,15 +165,12 @@ def _summary(topic: MetadataResponseTopic, sizes: LogSizes) -> dict[str, Any]:
     """Return one line of `list --json`; keys are only ever added to it."""
     name = topic.name or ""
     partitions = [TopicPartition(name, row.partition_index) for row in topic.partitions]
-    counts = [count for tp in partitions if (count := sizes.records(tp)) is not None]
-    rates = [rate for tp in partitions if (rate := sizes.rate(tp)) is not None]
     return {
         "topic": name,
         "internal": topic.is_internal,
         "partitions": len(partitions),
         "replicas": max((len(row.replica_nodes) for row in topic.partitions), default=0),
-        "records": sum(counts) if counts else None,
-        "records_per_second": sum(rates) if rates else None,
+        **sizes.sums(partitions),
         "note": _note(topic),
     }
 
@@ -177,9 +203,9 @@ async def _describe(config: Config, names: Sequence[str], interval: float | None
             sys.stdout.write(json_form.dumps(_summary(topic, sizes) | more) + "\n")
             continue
         sys.stdout.write("\n" * bool(number))
-        sys.stdout.writelines(
-            f"{line}\n" for line in _text(topic, configs, rows, with_rate=interval is not None)
-        )
+        hidden = HIDDEN_SIZES if sizes.bytes is None else []
+        text = _text(topic, configs, hidden, rows, with_rate=interval is not None)
+        sys.stdout.writelines(f"{line}\n" for line in text)
     return OK
 
 
@@ -205,14 +231,14 @@ def _row(topic: str, row: MetadataResponsePartition, sizes: LogSizes) -> dict[st
         "in_sync_replicas": list(row.isr_nodes),
         "log_start": sizes.starts.get(tp),
         "end": sizes.ends.get(tp),
-        "records": sizes.records(tp),
-        "records_per_second": sizes.rate(tp),
+        **sizes.of(tp),
     }
 
 
 def _text(
     topic: MetadataResponseTopic,
     configs: Mapping[str, str | None] | None,
+    hidden: Sequence[str],
     rows: Sequence[Mapping[str, Any]],
     *,
     with_rate: bool,
@@ -226,8 +252,7 @@ def _text(
         "IN SYNC",
         "BEGIN",
         "END",
-        "RECORDS",
-        *(["RECORDS/S"] if with_rate else []),
+        *_number_titles(with_rate),
     ]
     cells = [
         [
@@ -235,8 +260,8 @@ def _text(
             NOTHING if row["leader"] is None else str(row["leader"]),
             ",".join(map(str, row["replicas"])) or NOTHING,
             ",".join(map(str, row["in_sync_replicas"])) or NOTHING,
-            *(_shown(row[key]) for key in ("log_start", "end", "records")),
-            *([_shown_rate(row["records_per_second"])] if with_rate else []),
+            *(_shown(row[key]) for key in ("log_start", "end")),
+            *_number_cells(row, with_rate=with_rate),
         ]
         for row in rows
     ]
@@ -249,8 +274,21 @@ def _text(
     return [
         head,
         *settings,
+        *hidden,
         *table(titles, cells, right=[one for one in titles if one not in ("REPLICAS", "IN SYNC")]),
     ]
+
+
+def _number_titles(with_rate: bool) -> list[str]:
+    return ["RECORDS", "RECORDS/S", "BYTES", "BYTES/S"] if with_rate else ["RECORDS", "BYTES"]
+
+
+def _number_cells(row: Mapping[str, Any], *, with_rate: bool) -> list[str]:
+    """Return the cells below `_number_titles`."""
+    records, record_rate, size, byte_rate = (row[key] for key in NUMBERS)
+    if with_rate:
+        return [_shown(records), _shown_rate(record_rate), _shown(size), _shown_rate(byte_rate)]
+    return [_shown(records), _shown(size)]
 
 
 def _shown(number: int | None) -> str:

@@ -189,6 +189,10 @@ class Log:
         """The first of the batches with the highest timestamp."""
         return next(self.not_before(self._peaks[-1]), None) if self._peaks else None
 
+    def size_bytes(self, below: int) -> int:
+        """Return the bytes of the batches that begin below an offset."""
+        return sum(len(stored.data) for stored in self.batches if stored.base_offset < below)
+
     def _index(self, offset: int) -> int:
         """Return the index of the first batch that ends at or after an offset."""
         return bisect_left(self.batches, offset, key=_last_offset)

@@ -75,6 +75,7 @@ NEWEST: Final = {
     "EndTxn": "0:0.11.0 1:2.0 2:2.7 3:2.8 4:3.8 5:4.0",
     "TxnOffsetCommit": "0:0.11.0 1:2.0 2:2.1 3:2.5 4:3.8 5:4.0 6:4.4",
     "DescribeConfigs": "0:0.11.0 1:1.1 2:2.0 3:2.6 4:2.8",
+    "DescribeLogDirs": "0:1.0 1:2.0 2:2.6 3:3.2 4:3.3 5:4.3",
     "SaslAuthenticate": "0:1.0 1:2.2 2:2.5",
     "CreatePartitions": "0:1.0 1:2.0 2:2.5 3:2.7",
     "DeleteGroups": "0:1.1 1:2.0 2:2.4 3:4.4",
@@ -95,6 +96,7 @@ OLDEST_SINCE_4: Final = {
     "DeleteTopics": 1,
     "OffsetForLeaderEpoch": 2,
     "DescribeConfigs": 1,
+    "DescribeLogDirs": 1,
 }
 
 FOUR: Final = Release.parse("4.0")

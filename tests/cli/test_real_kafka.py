@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from localkafka import KafkaCluster
+from localkafka.command_line import log_sizes
 from tests.cli.support import Done, call
 
 Command = Callable[..., Done]
@@ -52,6 +53,10 @@ def check_a_group_from_its_first_record_to_its_deletion(
     assert done.code == 0, done.out
     [described] = ask("topics", "describe", topic, "--json").events
     assert (described["partitions"], described["records"]) == (2, 20)
+    sizes = {(row["partition"], row["leader"]): row["bytes"] for row in described["partition_list"]}
+    assert sizes == log_sizes(kafka.bootstrap_servers, topic)
+    assert min(sizes.values()) > 0
+    assert described["bytes"] == sum(sizes.values())
 
     first = ask("consume", topic, "-g", group, "-n", "7")
     assert len(first.out.split()) == 7

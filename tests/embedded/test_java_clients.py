@@ -11,7 +11,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from localkafka import unavailable
-from localkafka.command_line import describe_group
+from localkafka.command_line import describe_group, log_sizes
 from localkafka.jars import QUICK_START, classpath, java
 
 pytestmark = pytest.mark.kafka
@@ -86,3 +86,12 @@ def test_java_produces_within_transactions(cluster: EmbeddedCluster) -> None:
     )
     assert f" {RECORDS}, " in table
     assert any(entry.api == "EndTxn" for entry in cluster.requests)
+
+
+@pytest.mark.timeout(240)
+def test_kafka_log_dirs_prints_the_bytes_of_every_replica(cluster: EmbeddedCluster) -> None:
+    cluster.produce("orders", [b"x" * 100] * 50, partition=2)
+    stored = cluster.state.topics["orders"].partitions[2].log.batches
+    size = sum(len(batch.data) for batch in stored)
+    expected = {(number, broker): size if number == 2 else 0 for number in range(6) for broker in (1, 2, 3)}
+    assert log_sizes(cluster.bootstrap_servers, "orders") == expected

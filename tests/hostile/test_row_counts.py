@@ -17,7 +17,7 @@ from kclient.protocol.registry import message_class
 from tests.lag.lag_setup import commit
 
 COMMANDS = {
-    ("topics", "describe", "orders"): ("Metadata", "ListOffsets", "DescribeConfigs"),
+    ("topics", "describe", "orders"): ("Metadata", "ListOffsets", "DescribeConfigs", "DescribeLogDirs"),
     ("groups", "list"): ("ListGroups",),
     ("groups", "reset", "g", "--topic", "orders", "--to-latest", "--execute"): (
         "Metadata",

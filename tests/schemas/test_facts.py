@@ -53,6 +53,7 @@ APIS: dict[str, tuple[int, int, int | None]] = {
     "ShareFetch": (78, 2, 0),
     "ShareAcknowledge": (79, 2, 0),
     "DescribeShareGroupOffsets": (90, 1, 0),
+    "DescribeLogDirs": (35, 5, 2),
 }
 
 
@@ -63,7 +64,7 @@ def newest(message: Node) -> int:
 def test_all_messages_are_there() -> None:
     kinds = [message["type"] for message in MESSAGES.values()]
     assert {kind: kinds.count(kind) for kind in kinds} == {
-        "request": 41, "response": 41, "header": 2, "data": 6, "coordinator-key": 22, "coordinator-value": 22,
+        "request": 42, "response": 42, "header": 2, "data": 6, "coordinator-key": 22, "coordinator-value": 22,
     }  # fmt: skip
 
 

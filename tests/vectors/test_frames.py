@@ -100,5 +100,5 @@ def test_the_client_id_of_header_2_keeps_its_int16_length() -> None:
 
 
 def test_every_frame_was_read() -> None:
-    assert sum(map(len, FRAMES.values())) == 638
+    assert sum(map(len, FRAMES.values())) == 662
     assert len(REQUESTS) + len(RESPONSES) == len(FRAMES)

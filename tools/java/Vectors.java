@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 
@@ -22,6 +23,7 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.protocol.types.BoundField;
+import org.apache.kafka.common.protocol.types.Field;
 import org.apache.kafka.common.protocol.types.RawTaggedField;
 import org.apache.kafka.common.protocol.types.Schema;
 import org.apache.kafka.common.protocol.types.TaggedFields;
@@ -179,12 +181,20 @@ public class Vectors {
 
     private static void set(Object target, BoundField field, short version, Style style) throws Exception {
         if (field.def.type instanceof TaggedFields) {
-            for (var tagged : new TreeMap<>(((TaggedFields) field.def.type).fields()).values())
+            for (var tagged : new TreeMap<>(fields((TaggedFields) field.def.type)).values())
                 if (style == Style.FULL || random.nextBoolean())
                     put(target, tagged.name, tagged.type, version, style);
         } else {
             put(target, field.def.name, field.def.type, version, style);
         }
+    }
+
+    // Kafka 3.9 has no accessor.
+    @SuppressWarnings("unchecked")
+    private static Map<Integer, Field> fields(TaggedFields type) throws Exception {
+        var fields = TaggedFields.class.getDeclaredField("fields");
+        fields.setAccessible(true);
+        return (Map<Integer, Field>) fields.get(type);
     }
 
     private static void put(Object target, String name, org.apache.kafka.common.protocol.types.Type type, short version, Style style) throws Exception {

@@ -36,6 +36,7 @@ MODULES: Final = {
     "DescribeCluster": "describe_cluster",
     "DescribeConfigs": "describe_configs",
     "DescribeGroups": "describe_groups",
+    "DescribeLogDirs": "describe_log_dirs",
     "EndTxn": "end_txn",
     "Fetch": "fetch",
     "FindCoordinator": "find_coordinator",
