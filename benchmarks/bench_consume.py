@@ -68,6 +68,7 @@ CONTESTS = (
     Contest(readers.TO_ARROW, readers.CONFLUENT_ARROW, {LARGE: 0.12, SMALL: 0.18}),
     Contest(readers.TO_ARROW, readers.JAVA, everywhere(0.25), by="seconds"),
     Contest(readers.TO_ARROW, readers.FRANZ_GO, everywhere(0.5)),
+    Contest(readers.TO_ARROW, readers.FLOOR, {}),
     # No goal: ten times the rows of to_arrow, too many for the caches.
     Contest(readers.ARROW, readers.CONFLUENT_ARROW, {}),
 )

@@ -23,6 +23,7 @@ import confluent_kafka
 import kafka
 import pyarrow as pa
 
+from benchmarks.floor import read_bytes
 from kclient import AsyncConsumer, Consumer, TopicPartition
 from localkafka.jars import classpath, java
 
@@ -221,6 +222,11 @@ def aiokafka_getmany(servers: str, topic: str, wanted: int) -> int:
     return asyncio.run(work())
 
 
+@measured
+def floor(servers: str, topic: str, wanted: int) -> int:
+    return read_bytes(servers, topic, PARTITIONS, wanted)
+
+
 # --- clients of other languages
 
 
@@ -260,7 +266,7 @@ POLL, POLL_MANY, ITERATE, ITERATE_ASYNC, TO_ARROW, ARROW = OURS = (
     "kclient to_arrow",
     "kclient arrow_batches(rows=100000)",
 )
-KAFKA_PYTHON, CONFLUENT, CONFLUENT_POLL, CONSUME, CONFLUENT_ARROW, AIOKAFKA, JAVA, FRANZ_GO = PEERS = (
+KAFKA_PYTHON, CONFLUENT, CONFLUENT_POLL, CONSUME, CONFLUENT_ARROW, AIOKAFKA, JAVA, FRANZ_GO, FLOOR = PEERS = (
     "kafka-python + crc32c",
     "confluent consume, defaults",
     "confluent poll, tuned",
@@ -269,6 +275,7 @@ KAFKA_PYTHON, CONFLUENT, CONFLUENT_POLL, CONSUME, CONFLUENT_ARROW, AIOKAFKA, JAV
     "aiokafka getmany",
     "Java consumer",
     "franz-go PollRecords",
+    "receive, check, copy: no columns",
 )
 READERS: Final[dict[str, Read]] = {
     POLL: measured(poll),
@@ -285,6 +292,7 @@ READERS: Final[dict[str, Read]] = {
     AIOKAFKA: measured(aiokafka_getmany),
     JAVA: java_consumer,
     FRANZ_GO: franz_go,
+    FLOOR: floor,
 }
 SLOW: Final = (KAFKA_PYTHON, CONFLUENT)
 """They read a part of the topic."""
