@@ -28,7 +28,7 @@ from kclient.errors import CorruptDataError
 from kclient.generated.fetch_response import AbortedTransaction
 from kclient.log import get_logger
 from kclient.metrics.fetching import ResponseSizes
-from kclient.records.batch import MAGIC_POSITION, MIN_MESSAGE_BYTES, SIZE_PREFIX_BYTES, read_batches
+from kclient.records.batch import MAGIC_POSITION, MIN_MESSAGE_BYTES, SIZE_PREFIX_BYTES, batch_headers
 from kclient.records.reader import Chunk, PartitionReader
 from kclient.records.undecodable import undecodable
 from kclient.types import TopicPartition
@@ -133,7 +133,7 @@ def end_of(data: memoryview) -> int | None:
     if last is None or data[last + MAGIC_POSITION] != 2:
         return None
     try:
-        return next(read_batches(data[last:position])).next_offset
+        return next(batch_headers(data[last:position])).next_offset
     except CorruptDataError:
         return None  # the poll that reaches these bytes raises the error
 
