@@ -46,7 +46,12 @@ class IngestOptions:
         Text, option("topics and regular expressions for whole names", "orders,clicks.*", group=WHAT)
     ] = None
     sink: Annotated[
-        Text, option("where the rows go", "parquet:DIR|table:CATALOG.DATABASE.NAME", group=WHAT)
+        Text,
+        option(
+            "where the rows go",
+            "parquet:DIR|iceberg:CATALOG.NAMESPACE.TABLE|table:CATALOG.DATABASE.NAME",
+            group=WHAT,
+        ),
     ] = None
     checkpoint: Annotated[
         Text,
@@ -139,8 +144,26 @@ class IngestOptions:
     ] = None
     dlq: Annotated[Text, option("where dead letters go", "parquet:DIR", group=DECODE)] = None
 
+    catalog: Annotated[
+        Text, option("the Iceberg catalogs, in the form of pyiceberg", "FILE", group=WRITE)
+    ] = None
+    job: Annotated[
+        Text,
+        option(
+            "the job's name in its table",
+            "NAME",
+            group=WRITE,
+            show_default="of cluster, topics and sink",
+        ),
+    ] = None
     partition_by: Annotated[
-        Text, option("directories", "topic[,date(timestamp)]", group=WRITE, show_default="topic")
+        Text,
+        option(
+            "directories; of a table also columns, year, month, day, hour, bucket and truncate of them",
+            "topic[,date(timestamp)]",
+            group=WRITE,
+            show_default="topic",
+        ),
     ] = None
     codec: Annotated[Text, choice("compression of the files", Codec, group=WRITE, show_default="zstd")] = None
     target_file_mb: Annotated[Text, option("files of about this size", "MB", group=WRITE)] = None

@@ -1,23 +1,24 @@
 """Commit a batch with its manifest and report it: the same for every engine.
 
 files of all ranges have their final names → the manifest is written: the batch counts → the checkpoint's commit
-                                           → the group's commit
+                                           or the table's commit has them               → the group's commit
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import BatchProgress, Ended, IngestResult
-from kclient.spark.sink import manifest
+from kclient.spark.sink import manifest, tables
 from kclient.spark.sink.manifest import Manifest
 from kclient.spark.sink.parquet import WrittenRange
+from kclient.spark.sink.tables import Table, TableCommit
 from kclient.types import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
@@ -66,11 +67,15 @@ class LandedBatch:
 
 @attrs.define
 class BatchCommitter:
-    """Makes the batches of one run count. `dead` is the directory of dead letters, None without one."""
+    """Makes the batches of one run count: by manifests, or in the commits of a table.
+
+    `dead` is the directory of dead letters, None without one; it has manifests in both cases.
+    """
 
     sink: str
     job: str
     dead: str | None = None
+    table: Table[Any] | None = None
     runtime: Runtime = attrs.field(factory=Runtime)
     _began_ms: int = attrs.field(init=False, default=0)
     _sums: Counter[str] = attrs.field(init=False, factory=Counter)
@@ -81,8 +86,10 @@ class BatchCommitter:
     def committed_manifest(self, batch: int, end: Offsets) -> Manifest | None:
         """Return the manifest of a batch that an earlier run has committed, if any.
 
-        Raises SinkError if its end differs.
+        Raises SinkError if its end differs. A table is asked when the batch is committed.
         """
+        if self.table is not None:
+            return None
         found = manifest.read(self.sink, manifest.batch_name(batch))
         # Batch numbers start at 0 in every checkpoint, so an equal name alone does not mean the same batch.
         if found is not None and (found.job != self.job or found.end != end):
@@ -112,7 +119,10 @@ class BatchCommitter:
             manifest.write(
                 self.dead, attrs.evolve(whole, files=whole.dead_letters, dead_letters=(), nulled=0)
             )
-        manifest.write(self.sink, whole)
+        if self.table is None:
+            manifest.write(self.sink, whole)
+        else:
+            tables.commit(self.table, table_commit(whole), self.runtime)
         return whole
 
     def report(self, batch: int, landed: LandedBatch, latest: Offsets, times: BatchTimes) -> BatchProgress:
@@ -161,6 +171,13 @@ class BatchCommitter:
         if all(landed.end.get(tp, 0) >= offset for tp, offset in latest.items()):
             return 0.0
         return None if landed.newest_ms is None else max(0, self.runtime.wall_ms() - landed.newest_ms) / 1000
+
+
+def table_commit(whole: Manifest) -> TableCommit:
+    """Return a batch as a table takes it."""
+    return TableCommit(
+        job=whole.job, batch=int(whole.name), start=whole.start, end=whole.end, files=whole.files
+    )
 
 
 def _batch_start(start: Offsets, ranges: Sequence[WrittenRange]) -> Offsets:

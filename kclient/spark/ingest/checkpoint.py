@@ -174,6 +174,19 @@ class Checkpoint:
                 if number <= batch - KEPT:
                     (self.path / kind / str(number)).unlink(missing_ok=True)
 
+    def adopt(self, batch: int, end: Offsets, first: Offsets) -> None:
+        """Go on after a batch that the sink holds as the job's last, whatever is kept here.
+
+        A crash in between leaves a position that is not the sink's either, and the next run does this again.
+        """
+        for kind in ("commits", "offsets"):
+            for number in self._numbers(kind):
+                if number > batch:
+                    (self.path / kind / str(number)).unlink(missing_ok=True)
+        self.store_start(first)
+        self.begin(batch, end)
+        self.commit(batch)
+
     # --- how
 
     def _numbers(self, kind: str) -> list[int]:

@@ -50,7 +50,9 @@ class _DirectEngine:
         self._trigger = settings.trigger
         self._checkpoint = prepared.checkpoint
         self._stream = Stream(prepared.options, prepared.client)
-        self._committer = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._committer = BatchCommitter(
+            settings.sink.where, prepared.job.job, prepared.target.dead, prepared.table
+        )
         self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._runtime = Runtime()
         self._listener = listener

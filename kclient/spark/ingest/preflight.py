@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -23,7 +23,7 @@ from kclient.spark.client import ClusterHandle, DriverClient
 from kclient.spark.cluster_lookup import resolve_start
 from kclient.spark.decoding import BY_INGEST, decoder_of
 from kclient.spark.executor import RangeFetcher
-from kclient.spark.ingest import schemas, sinks
+from kclient.spark.ingest import resume, schemas, sinks
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, Position, check_kept, check_same
 from kclient.spark.ingest.progress import CheckpointState, IngestPlan, PartitionPlan
 from kclient.spark.ingest.setting_values import StartPosition, matches
@@ -32,12 +32,17 @@ from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import LogBounds, OffsetRange, prorate, split
 from kclient.spark.sink.parquet import DirectTarget
 from kclient.spark.sink.row_layout import RowLayout
+from kclient.spark.sink.tables import LakeTable, TableProgress, default_job
 from kclient.types import TopicPartition
 
 
 @attrs.frozen(kw_only=True)
 class Prepared:
-    """Everything that an engine needs. `locks` are the descriptors of the locks that are held while it runs."""
+    """Everything that an engine needs. `locks` are the descriptors of the locks that are held while it runs.
+
+    `table` is what the job commits into, None for a sink of another kind; `adopted` is where it stands there, if the
+    checkpoint says something else.
+    """
 
     settings: IngestSettings
     client: DriverClient
@@ -48,23 +53,39 @@ class Prepared:
     target: DirectTarget
     plan: IngestPlan
     locks: tuple[int, ...] = ()
+    table: LakeTable[Any] | None = None
+    adopted: TableProgress | None = None
 
     def stream_options(self) -> dict[str, str]:
         """Return the options of the source for Spark, with the start of batch 0."""
         start = self.checkpoint.first_start() or self.position.start
         return self.settings.stream_options(start, self.target.rows_per_file)
 
-    def claim(self) -> None:
-        """Make checkpoint and sink this job's. From here on the start is what was planned. Raises SinkError."""
+    def claim(self) -> Prepared:
+        """Make checkpoint and sink this job's; return the job with its table, which is there from now on.
+
+        From here on the start is what was planned. Raises ConfigError, SinkError.
+        """
         settings, rows = self.settings, self.target.rows_per_file
         self.checkpoint.claim(self.job)
         sinks.claim(settings.sink, settings.writer, self.job)
+        if (known := self.adopted) is not None:
+            self.checkpoint.adopt(known.batch, known.offsets, known.first)
         if self.plan.checkpoint.state == "new":
             self.checkpoint.store_start(self.position.start)
         if settings.format == "json" and settings.schema != INFER:
             schemas.freeze(self.checkpoint, str(settings.schema), self.position.batch)
         if settings.target_file_mb is not None and rows is not None:
             self.checkpoint.store_file_rows(settings.target_file_mb, rows)
+        return self._with_table()
+
+    def _with_table(self) -> Prepared:
+        """Return the job with the files of its table, created or extended for the columns of the rows."""
+        if self.table is None:
+            return self
+        columns, settings = self.target.layout.schema(), self.settings
+        files = self.table.prepare(columns, settings.partition_by, evolves=settings.evolve != "none")
+        return attrs.evolve(self, target=attrs.evolve(self.target, root=files.root, table=files))
 
 
 def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | None = None) -> Prepared:
@@ -75,6 +96,10 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
     checkpoint = Checkpoint(settings.checkpoint)
     settings = schemas.with_frozen_schema(settings, checkpoint)
     kept, position = checkpoint.job(), checkpoint.position()
+    table, adopted = resume.table_of(settings), None
+    name = _job_name(settings, client, kept, runtime or Runtime())
+    if table is not None:
+        position, adopted = resume.position_in(table, name, checkpoint, position)
     options = SourceOptions.parse(settings.stream_options(), "stream")
     # A checkpoint with a position decides the start; the options decide it only in the first run.
     found = survey(client, options, None if position is None else position.start)
@@ -84,7 +109,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
             check_offsets(settings.start, found)
     elif not position.begun:
         check_kept_start(settings.start, position.start)
-    job = _job(settings, found, (runtime or Runtime()).random_bytes(8).hex() if kept is None else kept.job)
+    job = _job(settings, found, name)
     if kept is not None:
         check_same(checkpoint.path, kept, job)
         check_kept(checkpoint.path, kept, _fixed_settings(settings, checkpoint))
@@ -92,11 +117,16 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
     sinks.check_sinks(settings, checkpoint)
     here = position or Position(0, found.start)
-    if settings.writer == "direct":  # as long as no start is stored, a backfill may have landed all of it
+    if (settings.sink.kind, settings.writer) == ("parquet", "direct"):
+        # As long as no start is stored, a backfill may have landed all of it.
         sinks.check_not_backfilled(settings.sink.where, _landed_from(found, checkpoint))
     rows = rows_per_file(settings, found, checkpoint, here)
     given = settings.stream_options(checkpoint.first_start() or found.start, rows)
     options = with_split(settings, SourceOptions.parse(given, "stream"))
+    target = target_of(settings, options, rows)
+    if table is not None:
+        evolves = settings.evolve != "none"
+        table.check(target.layout.schema(), settings.partition_by, evolves=evolves)
     return Prepared(
         settings=settings,
         client=client,
@@ -104,8 +134,10 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         job=job,
         position=here,
         options=options,
-        target=target_of(settings, options, rows),
+        target=target,
         plan=_plan(settings, found, here, options, "new" if position is None else "resume"),
+        table=table,
+        adopted=adopted,
     )
 
 
@@ -141,6 +173,27 @@ def with_split(settings: IngestSettings, options: SourceOptions) -> SourceOption
     """Split ranges by the size of files if that is set, else into as many tasks as `parallelism`."""
     by_size = settings.target_file_mb is not None and options.max_records_per_partition is not None
     return options if by_size else attrs.evolve(options, min_partitions=parallelism(settings))
+
+
+def _job_name(settings: IngestSettings, client: DriverClient, kept: Job | None, runtime: Runtime) -> str:
+    """Return the name of the job. In a table it is the user's, or one that a run without checkpoint finds again.
+
+    Raises ConfigError for another name than the checkpoint's.
+    """
+    if kept is not None and settings.job not in (None, kept.job):
+        raise ConfigError(
+            f"The checkpoint {settings.checkpoint} belongs to the job {kept.job}, and --job says {settings.job}. Leave "
+            "--job out, or give the other job a checkpoint of its own."
+        )
+    if kept is not None:
+        return kept.job
+    if not settings.sink.is_lake:
+        return runtime.random_bytes(8).hex()
+    return settings.job or default_job(client.call(_cluster_id), settings.topics, str(settings.sink))
+
+
+async def _cluster_id(handle: ClusterHandle) -> str | None:
+    return handle.cluster.metadata.cluster_id
 
 
 def _job(settings: IngestSettings, found: ClusterSurvey, job: str) -> Job:

@@ -20,9 +20,10 @@ from kclient.runtime import Runtime
 from kclient.security.local_file import LARGEST_TEXT, read_local
 from kclient.security.secret import problem_of
 from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.spark.sink.partitions import partition_key, split_keys
 from kclient.types import TopicPartition
 
-SinkKind: TypeAlias = Literal["parquet", "table"]
+SinkKind: TypeAlias = Literal["parquet", "table", "iceberg"]
 TriggerKind: TypeAlias = Literal["availableNow", "once", "interval"]
 
 _PLAIN_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
@@ -32,15 +33,22 @@ _TABLE: Final = re.compile(r"\w+(\.\w+){2,}", re.ASCII)
 _FILE: Final = re.compile(r"[^\s<>(){}:#,\"']*[./][^\s<>(){}:#,\"']+")
 """What can only be meant as a file: no schema is one word with a point or a slash in it."""
 _REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+_JOB: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 PARTITION_KEYS: Final = ("topic", "date(timestamp)")
+SINKS: Final = "parquet:DIRECTORY, iceberg:CATALOG.NAMESPACE.TABLE, or table:CATALOG.DATABASE.NAME"
 
 
 @attrs.frozen
 class Location:
-    """Where rows go: `parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
+    """Where rows go: `parquet:DIRECTORY`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`."""
 
     kind: SinkKind
     where: str
+
+    @property
+    def is_lake(self) -> bool:
+        """Whether it is a table into which the job itself commits, without Spark's writer."""
+        return self.kind == "iceberg"
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.where}"
@@ -98,26 +106,42 @@ def expression(names: Sequence[str]) -> str | None:
 
 
 def location(raw: Any) -> Location:
-    """Parse `parquet:DIRECTORY` or `table:CATALOG.DATABASE.NAME`."""
+    """Parse `parquet:DIRECTORY`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`."""
     kind, colon, where = text(raw).partition(":")
     if kind and not colon:
         meant = "table" if _TABLE.fullmatch(kind) else "parquet"
         raise ValueError(f"must name its kind: write {meant}:{kind}")
     if not where:
-        raise ValueError("must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
+        raise ValueError(f"must be {SINKS}")
     if kind == "table":
-        return Location("table", _table(where))
+        return Location("table", _table(where, "table:CATALOG.DATABASE.NAME"))
+    if kind == "iceberg":
+        return Location("iceberg", _table(where, "iceberg:CATALOG.NAMESPACE.TABLE"))
     if kind != "parquet":
-        raise ValueError(f"cannot be {kind}: write parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME")
+        raise ValueError(f"cannot be {kind}: write {SINKS}")
     return Location("parquet", directory(where))
 
 
-def _table(name: str) -> str:
+def _table(name: str, form: str) -> str:
     if _TABLE.fullmatch(name) is None:
-        raise ValueError(
-            f"cannot be the table {name!r}: give it with catalog and database, as table:CATALOG.DATABASE.NAME"
-        )
+        raise ValueError(f"cannot be the table {name!r}: give it with all of its parts, as {form}")
     return name
+
+
+def job_name(raw: Any) -> str:
+    """Parse the name of a job: letters, digits, `.`, `_` and `-`."""
+    name = text(raw)
+    if _JOB.fullmatch(name) is None:
+        raise ValueError(f"must be 1 to 100 letters, digits, '.', '_' or '-', not {name!r}")
+    return name
+
+
+def file(raw: Any) -> str:
+    """Return the absolute path of a file on this machine that can be read."""
+    path = Path(text(raw)).expanduser().absolute()
+    if not path.is_file():
+        raise ValueError(f"names {path}, which is no file")
+    return str(path)
 
 
 def directory(raw: Any) -> str:
@@ -190,10 +214,15 @@ def schema(raw: Any) -> str:
 
 
 def partition_by(raw: Any) -> tuple[str, ...]:
-    """Parse `topic`, or `topic,date(timestamp)`."""
-    keys = tuple(str(key).replace(" ", "") for key in items(raw))
-    if keys not in (PARTITION_KEYS[:1], PARTITION_KEYS):
-        raise ValueError("must be topic, or topic,date(timestamp)")
+    """Parse partition keys; of a directory only `topic` and `topic,date(timestamp)` are possible."""
+    given = split_keys(raw) if isinstance(raw, str) else [str(key) for key in raw]
+    keys = tuple(key.replace(" ", "") for key in given)
+    if not keys:
+        raise ValueError(
+            "must be topic, or topic,date(timestamp), or for a table also keys as day(_timestamp)"
+        )
+    for key in keys:
+        partition_key(key)
     return keys
 
 

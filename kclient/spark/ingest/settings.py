@@ -18,7 +18,15 @@ from kclient.config.errors import config_error
 from kclient.config.values import boolean, filled_text, one_of, servers
 from kclient.errors import ConfigError
 from kclient.spark.ingest import setting_values
-from kclient.spark.ingest.setting_values import DRAIN, EARLIEST, LATEST, Location, StartPosition, Trigger
+from kclient.spark.ingest.setting_values import (
+    DRAIN,
+    EARLIEST,
+    LATEST,
+    PARTITION_KEYS,
+    Location,
+    StartPosition,
+    Trigger,
+)
 from kclient.spark.options import SourceOptions
 from kclient.types import TopicPartition
 
@@ -34,6 +42,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "bootstrap": lambda raw: ",".join(servers(raw)),
     "topics": setting_values.topics,
     "sink": setting_values.location,
+    "catalog": setting_values.file,
+    "job": setting_values.job_name,
     "checkpoint": setting_values.directory,
     "group": filled_text,
     "trigger": setting_values.trigger,
@@ -83,6 +93,8 @@ class IngestSettings:
     topics: tuple[str, ...]
     sink: Location
     checkpoint: str
+    catalog: str | None = None
+    job: str | None = None
     group: str | None = None
     trigger: Trigger = DRAIN
     start: StartPosition = EARLIEST
@@ -278,7 +290,7 @@ def as_typed(problem: str, options: Collection[str] = ()) -> str:
 
 def disagreements(found: Found) -> list[str]:
     """Return every contradiction between settings."""
-    checks = (_reading, _beside, _decoding, _writing, _running, _places)
+    checks = (_reading, _beside, _decoding, _writing, _into_tables, _running, _places)
     return [problem for check in checks for problem in check(found)]
 
 
@@ -358,6 +370,25 @@ def _writing(found: Found) -> Iterator[str]:
     for name in ("backfill", "from_dlq"):
         if found.get(name):
             yield f"{flag_of(name)} lands through a manifest: it needs --writer direct"
+
+
+def _into_tables(found: Found) -> Iterator[str]:
+    sink, keys = found.get("sink"), found.get("partition_by", PARTITION_KEYS[:1])
+    if sink is not None and not sink.is_lake and keys not in (PARTITION_KEYS[:1], PARTITION_KEYS):
+        yield "--partition-by must be topic, or topic,date(timestamp): other keys are for --sink iceberg:…"
+    if sink is not None and "job" in found and not sink.is_lake:
+        yield "--job names a job in its table: it is for --sink iceberg:…"
+    if sink is not None and "catalog" in found and sink.kind != "iceberg":
+        yield "--catalog is for --sink iceberg:…: leave it out"
+    if sink is None or not sink.is_lake:
+        return
+    if found.get("engine", "spark") != "direct":
+        yield f"--sink {sink.kind}:… needs --engine direct; Spark's own writer takes --sink table:…"
+    if found.get("writer") == "spark":
+        yield f"--sink {sink.kind}:… is written by the job itself: leave --writer out, or give --sink table:…"
+    for name in ("backfill", "from_dlq"):
+        if found.get(name):
+            yield f"{flag_of(name)} lands through a manifest: it needs --sink parquet:DIRECTORY"
 
 
 def _running(found: Found) -> Iterator[str]:

@@ -3,6 +3,7 @@
     parquet:DIR  --writer direct    _manifest           the files that it names
     parquet:DIR  --writer spark     _spark_metadata     the files that it names; `_kclient/job.json` names its job
     table:NAME                      the table format    the files in its log
+    iceberg:NAME                    the table           its files; the progress of each job in it: `resume.py`
 
 Spark's sink skips a batch number that its log has, even from another job: in the directory of another job the first
 batches of a new one would be lost without an error. So every sink belongs to one checkpoint.
@@ -35,7 +36,7 @@ LOOK_BACK: Final = 100  # manifests
 
 def lock_directory(sink: Location, writer: Writer) -> Path | None:
     """Return the directory that a running job locks, None for a table, which only its checkpoint locks."""
-    if sink.kind == "table":
+    if sink.kind != "parquet":
         return None
     return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
 
@@ -54,7 +55,7 @@ def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
         _check(settings.dlq, "direct", None if job is None else job.job)
     if job is not None:
         _check_newest_batch(job, checkpoint)
-    if settings.dlq is not None:
+    if settings.dlq is not None and settings.sink.kind == "parquet":
         _warn_of_missing_dead_letters(settings.sink, settings.dlq.where)
 
 
@@ -79,7 +80,7 @@ def _warn_of_missing_dead_letters(sink: Location, dlq: str) -> None:
 
 
 def _check(sink: Location, writer: Writer, job: str | None) -> None:
-    if sink.kind == "table":
+    if sink.kind != "parquet":
         return
     manifests = [name for name in manifest.names(sink.where) if name.isdigit()]
     logged = spark_metadata.batches(sink.where)
@@ -112,7 +113,7 @@ def _check_newest_batch(job: Job, checkpoint: Checkpoint) -> None:
 
 def _counts(job: Job, batch: int, end: Offsets) -> bool:
     """Return whether a finished batch counts; for a table only its own log knows."""
-    if job.location.kind == "table":
+    if job.location.kind != "parquet":
         return True
     if job.writer == "spark":
         return batch in spark_metadata.batches(job.location.where)
@@ -128,7 +129,7 @@ def has_landed(checkpoint: Checkpoint) -> bool:
     job, position = checkpoint.job(), checkpoint.position()
     if job is None or (position is not None and position.batch):
         return job is not None
-    if job.location.kind == "table":  # its own log keeps its columns
+    if job.location.kind != "parquet":  # its own log keeps its columns
         return False
     if job.writer == "spark":
         return bool(spark_metadata.batches(job.location.where))
@@ -170,13 +171,13 @@ def rows(job: Job) -> int | None:
     None if unknown: for a table, which only its own tools can read, and for a directory that is empty or not mounted.
     """
     sink, log = job.location, spark_metadata if job.writer == "spark" else manifest
-    there = sink.kind != "table" and is_directory(Path(sink.where) / log.DIRECTORY)
+    there = sink.kind == "parquet" and is_directory(Path(sink.where) / log.DIRECTORY)
     return log.count(sink.where) if there else None
 
 
 def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
     """Return rows and bytes of the newest batch with rows, None if unknown. Raise SinkError."""
-    if sink.kind == "table":
+    if sink.kind != "parquet":
         return None
     if writer == "direct":
         for name in reversed([name for name in manifest.names(sink.where) if name.isdigit()]):

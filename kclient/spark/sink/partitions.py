@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import attrs
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kclient.errors import SinkError
+
+if TYPE_CHECKING:  # keys are parsed by commands that work without pyarrow
+    import pyarrow as pa
 
 MAX_WIDTH: Final = 2**31 - 1
 PLAIN: Final = ("identity", "year", "month", "day", "hour")
@@ -110,6 +111,8 @@ class TableFiles:
 
         Raises SinkError for a value that the table's type cannot hold.
         """
+        import pyarrow as pa
+
         try:
             columns = [
                 _cast(rows.column(field.name), field.type)
@@ -130,6 +133,9 @@ def grouped(
     rows: pa.RecordBatch, keys: Sequence[pa.Array]
 ) -> Iterator[tuple[tuple[Any, ...], pa.RecordBatch]]:
     """Yield the rows of each combination of keys, with the keys' values. Rows of one combination keep their order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if not keys or not len(rows):
         yield (), rows
         return
@@ -155,4 +161,4 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _flat(array: Any) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return array.combine_chunks() if hasattr(array, "combine_chunks") else array

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import attrs
@@ -37,6 +37,7 @@ from kclient.types import TopicPartition
 log: Final = get_logger("kclient.spark")
 
 Offsets = Mapping[TopicPartition, int]
+T = TypeVar("T")
 V = TypeVar("V")
 
 COMMIT_TRIES: Final = 20
@@ -218,6 +219,11 @@ def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None)
 
 def load_with_retries(table: Table[V], runtime: Runtime | None = None) -> V:
     """Return the newest version of a table that may not answer at first. Raises SinkError."""
+    return retried(table.name, table.load, runtime)
+
+
+def retried(name: str, call: Callable[[], T], runtime: Runtime | None = None) -> T:
+    """Return what a call on a table returns that may be made again; it may not answer at first. Raises SinkError."""
     runtime = runtime or Runtime()
     pauses = Backoff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, runtime.rng)
     failure: Exception | None = None
@@ -225,14 +231,14 @@ def load_with_retries(table: Table[V], runtime: Runtime | None = None) -> V:
         if tried:
             runtime.pause(pauses.next())
         try:
-            return table.load()
-        except TableUnavailable as exc:
+            return call()
+        except (TableUnavailable, TableConflict) as exc:
             failure = exc
-            log.warning("%s cannot be read yet: %s", table.name, exc)
+            log.warning("%s cannot be used yet: %s", name, exc)
     raise SinkError(
-        f"{table.name} cannot be read: {failure}. Its store or catalog did not answer {LOAD_TRIES} times. See whether "
-        "both run and this machine reaches them, and start again.",
-        path=table.name,
+        f"{name} cannot be used: {failure}. Its store or catalog did not answer {LOAD_TRIES} times. See whether both "
+        "run and this machine reaches them, and start again.",
+        path=name,
     ) from failure
 
 

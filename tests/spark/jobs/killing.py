@@ -5,6 +5,7 @@ TIMES is how often the step is passed unharmed. A job that is not killed exits w
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -67,16 +68,22 @@ def plant(step: Step, times: int) -> None:
         left -= 1
         return result
 
-    setattr(step.owner, step.name, deadly)
+    static = isinstance(inspect.getattr_static(step.owner, step.name), staticmethod)
+    setattr(step.owner, step.name, staticmethod(deadly) if static else deadly)
 
 
-def killed(settings: Mapping[str, Any], step: str, times: int) -> int:
-    """Run a job in a process of its own until it dies; its exit code."""
-    command = [sys.executable, "-m", "tests.spark.jobs.killing", json.dumps(settings), step, str(times)]
+def killed(settings: Mapping[str, Any], step: str, times: int, module: str = __name__) -> int:
+    """Run a job in a process of its own until it dies; its exit code. `module` has the steps."""
+    command = [sys.executable, "-m", module, json.dumps(settings), step, str(times)]
     root = Path(__file__).parents[3]
     return subprocess.run(command, cwd=root, timeout=60, check=False).returncode
 
 
-if __name__ == "__main__":
-    plant(STEPS[sys.argv[2]], int(sys.argv[3]))
+def main(steps: Mapping[str, Step]) -> None:
+    """Run the job of the arguments, and die at its step."""
+    plant(steps[sys.argv[2]], int(sys.argv[3]))
     ingest.run(IngestSettings.parse(json.loads(sys.argv[1])), RecordingReporter())
+
+
+if __name__ == "__main__":
+    main(STEPS)

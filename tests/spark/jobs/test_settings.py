@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kclient.errors import ConfigError
+from kclient.spark.ingest.setting_values import SINKS
 from kclient.spark.ingest.settings import IngestSettings
 
 GIVEN: dict[str, Any] = {
@@ -78,7 +79,7 @@ def test_a_trigger_that_is_none_is_shown() -> None:
     [
         ({"sink": "/lake/x"}, "--sink must name its kind: write parquet:/lake/x"),
         ({"sink": "ice.db.orders"}, "--sink must name its kind: write table:ice.db.orders"),
-        ({"sink": "parquet:"}, "--sink must be parquet:DIRECTORY, or table:CATALOG.DATABASE.NAME"),
+        ({"sink": "parquet:"}, f"--sink must be {SINKS}"),
         ({"parallelism": "0"}, "--parallelism must be at least 1 and fit in 64 bits, not '0'"),
         ({"max_per_trigger": "many"}, "--max-per-trigger must be a whole number, not 'many'"),
         ({"max_per_trigger": "1.5"}, "--max-per-trigger must be a whole number, not '1.5'"),

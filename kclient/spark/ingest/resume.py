@@ -1,0 +1,105 @@
+"""Where a job goes on whose sink is a table: the table and the checkpoint compared, and the table believed.
+
+Rows and progress are one commit in the table, so it holds exactly the rows up to its progress, whatever a checkpoint
+says. `next` is the batch that the checkpoint would run, `b` the job's last one in the table:
+
+    checkpoint                      table            what happens
+    new                             nothing          the job begins
+    batch 0, begun or not           nothing          it goes on: batch 0 was not committed
+    batches were finished           nothing          SinkError: the table was dropped, emptied, or is another one
+    new, lost                       batch b          WARNING: it goes on after b
+    next = b + 1, same offsets      batch b          it goes on; a batch that was begun ends where it was to end
+    b begun and not finished        batch b          the run before died between the two: it goes on after b
+    behind, ahead, other offsets    batch b          WARNING: it goes on after b
+
+A checkpoint that is ahead names batches whose rows the table does not have: one of the two was restored from a copy.
+They are read again from the offsets of the table. Where the logs do not hold them any more, the run ends with
+DataLossError.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kclient.errors import ConfigError, SinkError
+from kclient.log import get_logger
+from kclient.spark.ingest.checkpoint import Checkpoint, Position
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.sink.tables import LakeTable, TableProgress
+
+log: Final = get_logger("kclient.spark")
+
+
+def table_of(settings: IngestSettings) -> LakeTable[Any] | None:
+    """Return the table of a job, None for a sink of another kind. Asks nothing yet. Raises ConfigError."""
+    if not settings.sink.is_lake:
+        return None
+    return open_table(settings.sink.kind, settings.sink.where, settings.catalog)
+
+
+def open_table(kind: str, where: str, catalog: str | None) -> LakeTable[Any]:
+    """Return a table by the kind of its sink. Raises ConfigError if its library is not installed."""
+    try:
+        from kclient.spark.sink.iceberg import IcebergTable
+    except ModuleNotFoundError as exc:
+        if not str(exc.name).startswith("pyiceberg"):
+            raise
+        raise ConfigError(
+            f"--sink {kind}:… needs the package pyiceberg, which is not installed. "
+            "pip install 'kclient-kafka[iceberg]'."
+        ) from exc
+    return IcebergTable(where, catalog)
+
+
+def position_in(
+    table: LakeTable[Any], job: str, checkpoint: Checkpoint, position: Position | None
+) -> tuple[Position | None, TableProgress | None]:
+    """Return where the next batch begins, and the table's progress if the checkpoint has to adopt it.
+
+    Raises SinkError if the table lost what the checkpoint has landed there.
+    """
+    version = table.find()
+    progress = None if version is None else table.progress(version, job)
+    if progress is None:
+        _check_nothing_landed(table.name, job, checkpoint, position)
+        return position, None
+    if position is not None and _agrees(position, progress):
+        return position, None
+    if position is None or not _is_unfinished(position, progress):
+        log.warning(
+            "%s, and %s holds the job %s up to batch %d: the job goes on after that, as the table says",
+            _described(checkpoint, position),
+            table.name,
+            job,
+            progress.batch,
+        )
+    return Position(progress.batch + 1, progress.offsets), progress
+
+
+def _check_nothing_landed(name: str, job: str, checkpoint: Checkpoint, position: Position | None) -> None:
+    if position is None or not position.batch:
+        return
+    raise SinkError(
+        f"{name} does not hold batch {position.batch - 1} of the job {job}, which the checkpoint {checkpoint.path} has "
+        "landed there. The table was dropped, emptied or replaced, or the catalog is another one. Restore it, or name "
+        "the right catalog; to land everything again, begin with a new checkpoint.",
+        path=name,
+    )
+
+
+def _agrees(position: Position, progress: TableProgress) -> bool:
+    same = all(progress.offsets.get(tp) == offset for tp, offset in position.start.items())
+    return position.batch == progress.batch + 1 and same
+
+
+def _is_unfinished(position: Position, progress: TableProgress) -> bool:
+    """Return whether the checkpoint lacks only the end of the table's last batch."""
+    end = position.end or {}
+    same = all(progress.offsets.get(tp) == offset for tp, offset in end.items())
+    return position.batch == progress.batch and bool(end) and same
+
+
+def _described(checkpoint: Checkpoint, position: Position | None) -> str:
+    if position is None:
+        return f"the checkpoint {checkpoint.path} is new"
+    return f"the checkpoint {checkpoint.path} would go on with batch {position.batch}"

@@ -1,0 +1,356 @@
+"""An Iceberg table that a job lands in, by pyiceberg: one commit adds a batch's files and the job's progress.
+
+    table property    kclient.job.<job>        {"batch": 7, "offsets": …, "first": …, "snapshot": …, "sequence": …}
+    snapshot summary  kclient.job, .batch, .start, .end         the same for each batch, while its snapshot is kept
+
+Expiring snapshots takes summaries away and leaves the rows; a rollback takes rows away and leaves the property. So the
+property says where the job stands, and the snapshot in it whether its rows are still there:
+
+    it is an ancestor of the current snapshot              they are
+    it is known, or older ancestors are, and it is not     SinkError: the table was rolled back
+    it is not known, nor is anything that old              it expired: they are
+
+pyiceberg's own retries are switched off. They would add the files to a newer version without looking at the progress in
+it, and so count a batch twice that another run has committed in between.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import Table as Version
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.typedef import Record
+
+from kclient.errors import ConfigError, SinkError
+from kclient.spark.offsets import dump_offsets
+from kclient.spark.sink.atomic_files import is_temporary, sink_errors
+from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_errors
+from kclient.spark.sink.iceberg_schema import file_schema, partitioning_of, spec_of, spec_texts, table_schema
+from kclient.spark.sink.manifest import Garbage, WrittenFile
+from kclient.spark.sink.partitions import TableFiles, partition_key
+from kclient.spark.sink.tables import TableCommit, TableProgress, load_with_retries, next_progress, retried
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+PROPERTY: Final = "kclient.job."
+SUMMARY: Final = "kclient."
+NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
+METRICS: Final = "write.metadata.metrics.column."
+COORDINATES: Final = ("_topic", "_partition", "_offset")
+NEWEST_FORMAT: Final = 2
+_OURS: Final = re.compile(r"[0-9]{5,10}-[0-9]{20}-[0-9]{20}-[0-9a-f]{16}-[0-9]+\.parquet", re.ASCII)
+
+
+class IcebergTable:
+    """A table of a catalog. Methods may raise SinkError; see `tables.LakeTable`."""
+
+    def __init__(self, name: str, catalog_file: str | None = None) -> None:
+        self._table = TableName.parse(name)
+        self._catalog_file = catalog_file
+        self._opened: Catalog | None = None
+        self._spec: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The table as the user typed it."""
+        return ".".join((self._table.catalog, *self._table.identifier))
+
+    @property
+    def _catalog(self) -> Catalog:
+        if self._opened is None:
+            self._opened = open_catalog(self._table.catalog, self._catalog_file)
+        return self._opened
+
+    # --- reading where a job stands
+
+    def load(self) -> Version:
+        """Return the newest version. Raises TableUnavailable, SinkError."""
+        with table_errors(self.name, "Reading"):
+            return self._catalog.load_table(self._table.identifier)
+
+    def find(self) -> Version | None:
+        """Return the newest version, None if the table is not there."""
+        try:
+            return load_with_retries(self)
+        except SinkError as exc:
+            if isinstance(exc.__cause__, NoSuchTableError):
+                return None
+            raise
+
+    def progress(self, version: Version, job: str) -> TableProgress | None:
+        """Return where a job stands, None if it has committed nothing. Raises SinkError after a rollback."""
+        ancestors = list(ancestors_of(version.current_snapshot(), version.metadata))
+        text = version.properties.get(PROPERTY + job)
+        if text is None:
+            self._check_no_batches(job, ancestors)
+            return None
+        try:
+            progress, content = TableProgress.parse(text), json.loads(text)
+            snapshot, sequence = int(content["snapshot"]), int(content["sequence"])
+        except (KeyError, TypeError, ValueError) as exc:
+            raise SinkError(
+                f"The property {PROPERTY}{job} of {self.name} cannot be understood: {exc!r}. Another program changed "
+                "it. Set it back from an older metadata file of the table: it says where the job stands.",
+                path=self.name,
+            ) from exc
+        if _was_taken_back(version, ancestors, snapshot, sequence):
+            raise self._rolled_back(job, progress, snapshot)
+        return progress
+
+    def _check_no_batches(self, job: str, ancestors: Iterable[Snapshot]) -> None:
+        for snapshot in ancestors:
+            summary = snapshot.summary
+            if summary is not None and summary.additional_properties.get(f"{SUMMARY}job") == job:
+                raise SinkError(
+                    f"{self.name} has batches of the job {job}, and its property {PROPERTY}{job} is gone, which says "
+                    "where the job stands. Somebody removed it. Set it back from an older metadata file of the table, "
+                    "or land with another --job and the --start that fits.",
+                    path=self.name,
+                )
+
+    def _rolled_back(self, job: str, progress: TableProgress, snapshot: int) -> SinkError:
+        return SinkError(
+            f"Rows of the job {job} were taken back from {self.name}: it was rolled back or replaced, and the snapshot "
+            f"{snapshot} of batch {progress.batch} is no part of its history any more. Going on would leave their "
+            "offsets out. Either bring them back (Spark: CALL system.set_current_snapshot, with that snapshot), or "
+            "land them again with another --job, a new --checkpoint and --start from a file of offsets.",
+            path=self.name,
+        )
+
+    def rows(self, version: Version) -> int | None:
+        """Return how many rows are in a version, by the summary of its snapshot."""
+        snapshot = version.current_snapshot()
+        if snapshot is None:
+            return 0
+        total = (
+            None if snapshot.summary is None else snapshot.summary.additional_properties.get("total-records")
+        )
+        return None if total is None else int(total)
+
+    # --- committing
+
+    def try_commit(self, base: Version, commit: TableCommit) -> None:
+        """Add the files and the progress in one commit. Raises as `tables.Table` says."""
+        if self._spec is not None and base.spec().spec_id != self._spec:
+            raise SinkError(
+                f"The partition spec of {self.name} was changed while this run wrote files by the one before. Nothing "
+                "of this batch was committed. Start again: its files are written by the new one.",
+                path=self.name,
+            )
+        progress = next_progress(self.progress(base, commit.job), commit)
+        with table_errors(self.name, "Committing into"):
+            version = _without_retries(base)
+            added = _DataFiles(version)
+            transaction = version.transaction()
+            append = transaction.update_snapshot(snapshot_properties=_summary(commit)).fast_append()
+            for file in commit.files:
+                append.append_data_file(added.of(file))
+            append.commit()
+            made = transaction.table_metadata.snapshot_by_id(append.snapshot_id)
+            sequence = 0 if made is None else made.sequence_number or 0
+            described = {**json.loads(progress.dump()), "snapshot": append.snapshot_id, "sequence": sequence}
+            transaction.set_properties({PROPERTY + commit.job: json.dumps(described)})
+            transaction.commit_transaction()
+
+    # --- making the table
+
+    def check(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> None:
+        """Check that rows with these columns can land there; write nothing. Raises ConfigError, SinkError."""
+        version = self.find()
+        if version is None:
+            spec_of(keys, table_schema(columns))
+        elif not evolves:
+            self._files(version, columns, keys)
+
+    def prepare(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> TableFiles:
+        """Create the table, or add what it lacks; return how its files are written. Raises ConfigError, SinkError."""
+        version = retried(self.name, lambda: self.find() or self._create(columns, keys))
+        if evolves:
+            version = retried(self.name, lambda: self._evolved(self.load(), columns))
+        files = self._files(version, columns, keys)
+        self._spec = version.spec().spec_id
+        return files
+
+    def _create(self, columns: pa.Schema, keys: Sequence[str]) -> Version:
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
+        schema = table_schema(columns)
+        spec = spec_of(keys, schema)
+        with table_errors(self.name, "Creating"):
+            self._catalog.create_namespace_if_not_exists(self._table.namespace)
+            try:
+                return self._catalog.create_table(self._table.identifier, schema, partition_spec=spec)
+            except TableAlreadyExistsError:  # another job was faster
+                return self.load()
+
+    def _evolved(self, version: Version, columns: pa.Schema) -> Version:
+        """Add the columns that the table lacks, and widen those that are narrower, where there are any."""
+        with table_errors(self.name, "Adding columns to"):
+            try:
+                with version.update_schema() as update:
+                    update.union_by_name(table_schema(columns))
+            except ValueError as exc:  # pyiceberg's ValidationError and ResolveError have no common ancestor
+                raise ConfigError(
+                    f"The columns of {self.name} cannot be changed to those of the rows: {exc}."
+                ) from exc
+        return self.load()
+
+    def _files(self, version: Version, columns: pa.Schema, keys: Sequence[str]) -> TableFiles:
+        """Return how files of a version are written. Raises ConfigError."""
+        if version.format_version > NEWEST_FORMAT:
+            raise ConfigError(
+                f"{self.name} has format version {version.format_version}, and kclient writes up to {NEWEST_FORMAT}. "
+                "Give the job a table of its own."
+            )
+        schema, spec = version.schema(), version.spec()
+        here, wanted = spec_texts(spec, schema), [str(partition_key(key)) for key in keys]
+        if here != wanted and wanted != ["_topic"]:
+            raise ConfigError(
+                f"{self.name} is partitioned by {', '.join(here) or 'nothing'}, and --partition-by says "
+                f"{', '.join(wanted)}. Leave --partition-by out to follow the table, or change the table's spec first."
+            )
+        columns = file_schema(columns, schema, self.name)
+        root = _data_location(version)
+        return TableFiles(_local(root), columns, partitioning_of(spec, schema, columns, self.name))
+
+    # --- what is in it
+
+    def coordinates(self, version: Version, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield topic, partition and offset of all rows of some topics, by pyiceberg's own scan."""
+        names = ", ".join(f"'{topic}'" for topic in sorted(topics))  # Kafka's names have no quotes
+        chosen = f"_topic in ({names})"
+        with table_errors(self.name, "Reading"):
+            reader = version.scan(row_filter=chosen, selected_fields=COORDINATES).to_arrow_batch_reader()
+            yield from reader
+
+    def garbage(self, before_ms: int) -> list[Garbage]:
+        """Return data files of jobs that no snapshot names, of any branch. Other writers' files are not looked at."""
+        location = _data_location(self._there())
+        root = Path(_local(location))
+        with sink_errors(root):
+            old = list(_ours_before(root, before_ms))
+        # The version is read after the files were listed: what was committed meanwhile is named in it.
+        named = self._named(self._there()) if old else frozenset()
+        return [each for each in old if f"{location}/{each.path}" not in named]
+
+    def remove(self, found: Iterable[Garbage]) -> None:
+        """Delete files that `garbage` has returned."""
+        root = Path(_local(_data_location(self._there())))
+        with sink_errors(root):
+            for each in found:
+                (root / each.path).unlink(missing_ok=True)
+
+    def _there(self) -> Version:
+        return load_with_retries(self)
+
+    def _named(self, version: Version) -> frozenset[str]:
+        """Return the paths of all data files that any snapshot holds: a reader may still travel back to it."""
+        with table_errors(self.name, "Reading"):
+            manifests = {
+                each.manifest_path: each
+                for snapshot in version.metadata.snapshots
+                for each in snapshot.manifests(version.io)
+            }
+            return frozenset(
+                entry.data_file.file_path
+                for each in manifests.values()
+                for entry in each.fetch_manifest_entry(version.io, discard_deleted=True)
+            )
+
+
+def _ours_before(root: Path, before_ms: int) -> Iterator[Garbage]:
+    """Yield the files with names that jobs give, written before a time."""
+    for path in sorted(root.rglob("*")):
+        if not (is_temporary(path.name) or _OURS.fullmatch(path.name)):
+            continue
+        with suppress(FileNotFoundError):  # a hidden file that got its name meanwhile
+            status = path.stat()
+            if status.st_mtime * 1000 <= before_ms:
+                yield Garbage(path.relative_to(root).as_posix(), status.st_size)
+
+
+def _was_taken_back(version: Version, ancestors: Sequence[Snapshot], snapshot: int, sequence: int) -> bool:
+    """Return whether a committed snapshot is no ancestor of the current one, although it did not expire."""
+    if any(each.snapshot_id == snapshot for each in ancestors):
+        return False
+    if version.metadata.snapshot_by_id(snapshot) is not None or not ancestors:
+        return True
+    # Snapshots expire from the oldest on. One that is older and still there shows that this one was not expired.
+    return 0 < (ancestors[-1].sequence_number or 0) < sequence
+
+
+def _without_retries(base: Version) -> Version:
+    """Return a version whose transactions try once."""
+    metadata = base.metadata.model_copy(update={"properties": {**base.metadata.properties, **NO_RETRIES}})
+    return Version(base.name(), metadata, base.metadata_location, base.io, base.catalog, base.config)
+
+
+def _summary(commit: TableCommit) -> dict[str, str]:
+    return {
+        f"{SUMMARY}job": commit.job,
+        f"{SUMMARY}batch": str(commit.batch),
+        f"{SUMMARY}start": dump_offsets(commit.start),
+        f"{SUMMARY}end": dump_offsets(commit.end),
+    }
+
+
+def _data_location(version: Version) -> str:
+    default = f"{version.location().rstrip('/')}/data"
+    return version.properties.get("write.data.path", default).rstrip("/")
+
+
+def _local(location: str) -> str:
+    """Return a location on this machine as a path."""
+    return urlsplit(location).path if location.startswith("file:") else location
+
+
+class _DataFiles:
+    """The data files of one commit, as Iceberg describes them."""
+
+    def __init__(self, version: Version) -> None:
+        schema = version.schema()
+        # Columns of raw bytes have no statistics: see parquet.py.
+        none = {
+            f"{METRICS}{name}": "none"
+            for name in schema.column_names
+            if str(schema.find_type(name)) == "binary"
+        }
+        self._root = _data_location(version)
+        self._spec = version.spec().spec_id
+        self._plan = compute_statistics_plan(schema, {**version.properties, **none})
+        self._ids = parquet_path_to_id_mapping(schema)
+
+    def of(self, file: WrittenFile) -> DataFile:
+        """Return one file, with the statistics of its footer."""
+        footer = pq.read_metadata(BytesIO(file.footer or b""))
+        statistics = data_file_statistics_from_parquet_metadata(footer, self._plan, self._ids)
+        return DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=f"{self._root}/{file.path}",
+            file_format=FileFormat.PARQUET,
+            partition=Record(*file.values),
+            file_size_in_bytes=file.bytes,
+            sort_order_id=None,
+            spec_id=self._spec,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )

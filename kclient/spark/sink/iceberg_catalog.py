@@ -1,0 +1,175 @@
+"""Opening an Iceberg catalog, and what the errors of catalogs and of their stores mean for a commit.
+
+--catalog FILE     catalogs in pyiceberg's own form:  catalog: {NAME: {type: …, uri: …, warehouse: …}}
+without it         pyiceberg's own places: ~/.pyiceberg.yaml and PYICEBERG_* in the environment
+
+error                                                            raised as
+CommitFailedException                                            TableConflict: another writer was faster
+5xx, time-outs, broken connections, a locked database            TableUnavailable: look, and try again
+everything else: no permission, no such table, a full disk       SinkError: trying again would not help
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kclient.errors import ConfigError, KclientError, SinkError
+from kclient.security.local_file import LARGEST_TEXT, read_local
+from kclient.security.secret import problem_of
+from kclient.spark.sink.tables import TableConflict, TableUnavailable
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+REQUEST_SECONDS: Final = 60.0
+"""How long a REST catalog may take to answer one request: pyiceberg itself would wait forever."""
+
+FINAL: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR}
+)
+"""Errors of a file system that another try does not mend."""
+
+
+@attrs.frozen
+class TableName:
+    """A table of a catalog: `CATALOG.NAMESPACE.TABLE`, where the namespace may have parts."""
+
+    catalog: str
+    identifier: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Parse a name that the settings have checked."""
+        catalog, *identifier = text.split(".")
+        return cls(catalog, tuple(identifier))
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        return self.identifier[:-1]
+
+
+def open_catalog(name: str, file: str | None) -> Catalog:
+    """Return a catalog. Asks it nothing yet, except where its type does so. Raises ConfigError, SinkError."""
+    try:
+        from pyiceberg.catalog import load_catalog
+    except ImportError as exc:
+        raise ConfigError(
+            "--sink iceberg:… needs the package pyiceberg, which is not installed. "
+            "pip install 'kclient-kafka[iceberg]'."
+        ) from exc
+    properties = {} if file is None else _properties(Path(file), name)
+    try:
+        with table_errors(name, "Opening the catalog"):
+            catalog = load_catalog(name, **properties)
+    except TableUnavailable as exc:
+        raise SinkError(
+            f"The catalog {name} does not answer: {exc}. See whether it runs and this machine reaches it.",
+            path=name,
+        ) from exc
+    _bound_requests(catalog)
+    return catalog
+
+
+def _properties(file: Path, name: str) -> dict[str, Any]:
+    """Return the properties of a catalog in a file, as pyiceberg reads its own. Raises ConfigError."""
+    import strictyaml
+
+    try:
+        content = strictyaml.load(read_local(file, LARGEST_TEXT).decode()).data
+        catalogs = _lower(content)["catalog"]
+        if name.lower() in catalogs:
+            return dict(catalogs[name.lower()])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, strictyaml.YAMLError) as exc:
+        # An error of YAML quotes the lines around it, which may hold a secret.
+        reason = (
+            "it is not YAML of the form `catalog: {NAME: {uri: …}}`"
+            if not isinstance(exc, OSError)
+            else problem_of(exc)
+        )
+        raise ConfigError(
+            f"--catalog names {file}, which cannot be used: {reason}. Write it as .pyiceberg.yaml of pyiceberg: below "
+            "`catalog:` one entry for each catalog, with its type, uri and warehouse."
+        ) from None
+    raise ConfigError(
+        f"--catalog {file} has no catalog {name}, which --sink names; it has {', '.join(sorted(catalogs)) or 'none'}. "
+        "Name one of them in --sink iceberg:CATALOG.NAMESPACE.TABLE, or add it to the file."
+    )
+
+
+def _lower(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with all its names in lower case, as pyiceberg takes them."""
+    return {
+        name.lower(): _lower(value) if isinstance(value, dict) else value for name, value in content.items()
+    }
+
+
+def _bound_requests(catalog: Any) -> None:
+    """Give each request of a REST catalog a time-out."""
+    session = getattr(catalog, "_session", None)
+    if session is None:
+        return
+    send = session.send
+
+    def bounded(request: Any, **options: Any) -> Any:
+        return send(request, **{**options, "timeout": options.get("timeout") or REQUEST_SECONDS})
+
+    session.send = bounded
+
+
+@contextmanager
+def table_errors(name: str, doing: str) -> Iterator[None]:
+    """Turn what catalogs and stores raise into the three kinds of errors that `tables.commit` knows."""
+    from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+
+    try:
+        yield
+    except (KclientError, TableConflict, TableUnavailable):
+        raise
+    except CommitFailedException as exc:
+        raise TableConflict(_first_line(exc)) from exc
+    except NoSuchTableError as exc:
+        raise SinkError(
+            f"{doing} {name} failed: the table does not exist any more. It was dropped or renamed. Restore it, or "
+            "start again with a new checkpoint to create it and land everything again.",
+            path=name,
+        ) from exc
+    except Exception as exc:
+        if _is_transient(exc):
+            raise TableUnavailable(f"{type(exc).__name__}: {_first_line(exc)}") from exc
+        raise SinkError(
+            f"{doing} {name} failed: {type(exc).__name__}: {_first_line(exc)}. Correct the catalog's properties, its "
+            "permissions or the table, and start again: nothing will count twice.",
+            path=name,
+        ) from exc
+
+
+def _is_transient(exc: Exception) -> bool:
+    """Return whether a later try may succeed."""
+    from pyiceberg import exceptions
+
+    rest = (
+        exceptions.CommitStateUnknownException,
+        exceptions.ServerError,
+        exceptions.ServiceUnavailableError,
+        exceptions.TooManyRequestsError,
+        exceptions.WaitingForLockException,
+    )
+    if isinstance(exc, rest):
+        return True
+    module = type(exc).__module__
+    if module.startswith("sqlalchemy."):  # a locked database, a lost connection; not a wrong statement
+        return type(exc).__name__ in ("OperationalError", "InterfaceError", "TimeoutError")
+    if isinstance(exc, OSError):  # those of requests and of pyarrow's file systems too
+        return exc.errno not in FINAL and not isinstance(exc, FileNotFoundError | PermissionError)
+    return module.startswith(("botocore.", "urllib3.", "http."))
+
+
+def _first_line(exc: Exception) -> str:
+    text = str(exc).strip()
+    return text.splitlines()[0][:300].rstrip(".") if text else type(exc).__name__

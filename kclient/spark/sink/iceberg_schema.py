@@ -1,0 +1,288 @@
+"""The columns of landed rows as those of an Iceberg table: its schema, the schema of its files, its partitions.
+
+    the table is new     its schema and its partition spec follow from the columns and the partition keys
+    it is there          every column needs one of the same name in it, of the same type or a wider one
+
+Files have the table's field ids, so that a column that is renamed later keeps its values. Raises ConfigError before a
+batch is read: for types that Iceberg does not have, columns that do not fit, and keys that it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import attrs
+import pyarrow as pa
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema, schema_to_pyarrow
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema, promote
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    YearTransform,
+)
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
+
+from kclient.errors import ConfigError, SinkError
+from kclient.spark.sink.partitions import Part, PartitionKey, PartKey, grouped, partition_key
+
+FIELD_ID: Final = b"PARQUET:field_id"
+LONGEST_DIRECTORY: Final = 100
+"""A directory is only for people: Iceberg keeps the values elsewhere, and a name of a file has 255 bytes at most."""
+
+AnyTransform: TypeAlias = Transform[Any, Any]
+
+_TRANSFORMS: Final = {
+    "identity": IdentityTransform,
+    "year": YearTransform,
+    "month": MonthTransform,
+    "day": DayTransform,
+    "hour": HourTransform,
+    "bucket": BucketTransform,
+    "truncate": TruncateTransform,
+}
+_STRANGE: Final = re.compile(r"[^A-Za-z0-9._=+-]", re.ASCII)
+
+
+# --- the schema of a new table ---------------------------------------------------------------------------------------
+
+
+def table_schema(columns: pa.Schema) -> Schema:
+    """Return the schema of a table for these columns. Raises ConfigError for a type that Iceberg does not have."""
+    counter = iter(range(1, 1 << 31))
+    numbered = pa.schema([_numbered(field, counter) for field in columns])
+    try:
+        return pyarrow_to_schema(numbered)
+    except (UnsupportedPyArrowTypeException, TypeError, ValueError) as exc:
+        raise ConfigError(
+            f"Iceberg has no type for a column of these records: {exc}. Leave the field out of the schema, or land the "
+            "value raw."
+        ) from exc
+
+
+def _numbered(field: pa.Field, ids: Iterator[int]) -> pa.Field:
+    """Return a field with ids of its own at every level."""
+    number = next(ids)
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_numbered(part, ids) for part in kind])
+    elif _is_list(kind):
+        kind = pa.list_(_numbered(kind.value_field, ids))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_numbered(kind.key_field, ids), _numbered(kind.item_field, ids))
+    return field.with_type(kind).with_metadata({FIELD_ID: str(number)})
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+# --- the schema of the files of a table ------------------------------------------------------------------------------
+
+
+def file_schema(columns: pa.Schema, table: Schema, name: str) -> pa.Schema:
+    """Return the columns of a table's files, with its field ids. Raises ConfigError for columns that do not fit.
+
+    A column that the table has wider gets the table's type. Columns of the table that the rows do not have are left
+    out: they are null.
+    """
+    problems: list[str] = []
+    fields = _fields(columns, table.as_struct(), "", problems)
+    if problems:
+        raise ConfigError(
+            f"The table {name} does not fit the rows of this job: {'; '.join(problems)}. Add or widen the columns in "
+            "the table, give --evolve add-columns to let the job do that, or give the job a table of its own.",
+            problems=tuple(problems),
+        )
+    return pa.schema(fields)
+
+
+def _fields(columns: Sequence[pa.Field], table: StructType, path: str, problems: list[str]) -> list[pa.Field]:
+    """Return the fields of one level, in the order of the rows."""
+    theirs = {field.name: field for field in table.fields}
+    names = {field.name for field in columns}
+    problems += [
+        f"{path}{field.name} is required there, and the rows do not have it"
+        for field in table.fields
+        if field.required and field.name not in names
+    ]
+    found = []
+    for field in columns:
+        if field.name not in theirs:
+            problems.append(f"{path}{field.name} is not there")
+        else:
+            there = theirs[field.name]
+            kind = _fitted(field.type, there.field_type, f"{path}{field.name}", problems)
+            found.append(_field(field.name, kind, there))
+    return found
+
+
+def _fitted(kind: pa.DataType, there: IcebergType, path: str, problems: list[str]) -> pa.DataType:
+    """Return the type of a column in the files of the table, with the ids of all that is inside of it."""
+    if isinstance(there, StructType) and pa.types.is_struct(kind):
+        return pa.struct(_fields(list(kind), there, f"{path}.", problems))
+    if isinstance(there, ListType) and _is_list(kind):
+        element = _fitted(kind.value_type, there.element_type, f"{path}.element", problems)
+        return pa.list_(_field("element", element, there.element_field))
+    if isinstance(there, MapType) and pa.types.is_map(kind):
+        key = _fitted(kind.key_type, there.key_type, f"{path}.key", problems)
+        value = _fitted(kind.item_type, there.value_type, f"{path}.value", problems)
+        return pa.map_(_field("key", key, there.key_field), _field("value", value, there.value_field))
+    if isinstance(there, PrimitiveType) and not pa.types.is_nested(kind):
+        return _leaf(kind, there, path, problems)
+    problems.append(f"{path} is {there} there, and {kind} here")
+    return kind
+
+
+def _leaf(kind: pa.DataType, there: PrimitiveType, path: str, problems: list[str]) -> pa.DataType:
+    ours = table_schema(pa.schema([pa.field("x", kind)])).fields[0].field_type
+    if not _holds(there, ours):
+        problems.append(f"{path} is {there} there, and {ours} here")
+    if ours == there and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return kind  # pyiceberg's own choice is the one with 64-bit lengths: it would be copied
+    return schema_to_pyarrow(there, include_field_ids=False)
+
+
+def _holds(there: PrimitiveType, ours: IcebergType) -> bool:
+    """Return whether a column holds values of our type: it has the same, or a wider one."""
+    if there == ours:
+        return True
+    try:
+        return promote(ours, there) == there
+    except ResolveError:
+        return False
+
+
+def _field(name: str, kind: pa.DataType, there: NestedField) -> pa.Field:
+    return pa.field(name, kind, not there.required, {FIELD_ID: str(there.field_id)})
+
+
+# --- partitions ------------------------------------------------------------------------------------------------------
+
+
+def spec_of(keys: Sequence[str], schema: Schema) -> PartitionSpec:
+    """Return the partition spec of a new table. Raises ConfigError for a key that its columns do not allow."""
+    fields = []
+    for number, key in enumerate(map(partition_key, keys), PARTITION_FIELD_ID_START):
+        transform, source = transform_of(key), _source(key, schema)
+        if not transform.can_transform(source.field_type):
+            raise ConfigError(
+                f"--partition-by has {key}, and {key.column} is {source.field_type}, which {key.transform} does not "
+                "take. Choose another column or transform."
+            )
+        name = key.column if key.transform == "identity" else f"{key.column}_{key.transform}"
+        fields.append(
+            PartitionField(source_id=source.field_id, field_id=number, transform=transform, name=name)
+        )
+    spec = PartitionSpec(*fields)
+    taken = {field.name for field in schema.fields}
+    for field in fields:
+        if field.name in taken and not isinstance(field.transform, IdentityTransform):
+            raise ConfigError(f"--partition-by would name a partition {field.name}, as a column of the rows.")
+    if len({field.name for field in fields}) < len(fields):
+        raise ConfigError(f"--partition-by has the same key twice: {', '.join(keys)}. Leave one of them out.")
+    return spec
+
+
+def transform_of(key: PartitionKey) -> AnyTransform:
+    """Return Iceberg's transform of a key."""
+    made: Any = _TRANSFORMS[key.transform]
+    found: AnyTransform = made() if key.width is None else made(key.width)
+    return found
+
+
+def _source(key: PartitionKey, schema: Schema) -> NestedField:
+    for field in schema.fields:
+        if field.name == key.column:
+            return field
+    raise ConfigError(
+        f"--partition-by has {key}, and the rows have no column {key.column}. They have "
+        f"{', '.join(field.name for field in schema.fields)}."
+    )
+
+
+@attrs.frozen
+class PartitionSource:
+    """One key of a partition spec: its name, the column it is computed from, and how."""
+
+    name: str
+    column: str
+    transform: AnyTransform
+    type: IcebergType
+
+    def array(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the key of each row, as Iceberg keeps it: days, microseconds and such as integers."""
+        keys = self.transform.pyarrow_transform(self.type)(rows.column(self.column))
+        keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+        if pa.types.is_date32(keys.type):
+            return keys.cast(pa.int32())
+        return keys.cast(pa.int64()) if pa.types.is_temporal(keys.type) else keys
+
+    def text(self, value: Any) -> str:
+        """Return a value for people."""
+        kind = self.type if isinstance(self.transform, IdentityTransform) else None
+        try:
+            text = self.transform.to_human_string(kind or self.transform.result_type(self.type), value)
+        except (ValueError, OverflowError, TypeError):  # a day that the calendar does not have
+            text = str(value)
+        return f"{self.name}={text}"
+
+
+@attrs.frozen
+class IcebergPartitioning:
+    """How the rows of a table are divided, by its partition spec. Pickles."""
+
+    sources: tuple[PartitionSource, ...]
+    place: str
+
+    def split(self, rows: pa.RecordBatch) -> Iterator[Part]:
+        """Yield the rows of each partition. Raises SinkError for values that a transform cannot take."""
+        try:
+            keys = [source.array(rows) for source in self.sources]
+        except (pa.ArrowInvalid, ValueError, OverflowError) as exc:
+            raise SinkError(
+                f"The partition of a record in the table at {self.place} cannot be computed: {exc}. Choose another "
+                "partition spec for the table.",
+                path=self.place,
+            ) from exc
+        for values, some in grouped(rows, keys):
+            yield Part(PartKey(self._directory(values), values), some)
+
+    def _directory(self, values: Sequence[Any]) -> str:
+        texts = (source.text(value) for source, value in zip(self.sources, values, strict=True))
+        return "/".join(_STRANGE.sub("_", text)[:LONGEST_DIRECTORY] for text in texts)
+
+
+def partitioning_of(
+    spec: PartitionSpec, schema: Schema, columns: pa.Schema, place: str
+) -> IcebergPartitioning:
+    """Return how rows with these columns are divided. Raises ConfigError for a spec that cannot be followed."""
+    sources = []
+    for field in spec.fields:
+        column, kind = schema.find_column_name(field.source_id), schema.find_type(field.source_id)
+        if column not in columns.names or isinstance(field.transform, UnknownTransform):
+            raise ConfigError(
+                f"The table at {place} is partitioned by {field.name}, which is {field.transform} of {column}. That "
+                "cannot be computed from the columns of the rows. Give the job a table of its own."
+            )
+        sources.append(PartitionSource(field.name, str(column), field.transform, kind))
+    return IcebergPartitioning(tuple(sources), place)
+
+
+def spec_texts(spec: PartitionSpec, schema: Schema) -> list[str]:
+    """Return the keys of a spec as they are typed."""
+    found = []
+    for field in spec.fields:
+        name, _, width = str(field.transform).partition("[")
+        column = schema.find_column_name(field.source_id) or field.name
+        found.append(str(PartitionKey(name, column, int(width.rstrip("]")) if width else None)))
+    return found
