@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 from cyclopts import Group, Parameter
 
@@ -22,7 +22,7 @@ from kclient.cli import program
 from kclient.cli.exit_codes import INTERRUPTED, OK
 from kclient.cli.options import ConnectionOptions, choice, flag, option
 from kclient.cli.places import Place, offsets_of, parse_place
-from kclient.cli.record_format import REGISTRY, Form, RecordFormat, typed_bytes, unescaped
+from kclient.cli.record_format import PROTOBUF, REGISTRY, Decoder, Form, RecordFormat, typed_bytes, unescaped
 from kclient.errors import ArgumentError
 from kclient.runtime import Runtime
 from kclient.security.secret import env
@@ -38,13 +38,16 @@ if TYPE_CHECKING:
 WHICH = Group("What is read", sort_key=1)
 HOW = Group("How it is printed", sort_key=2)
 
+*_PLAIN, _ = get_args(Form)
+FORMS = f"{', '.join(_PLAIN)}, or {PROTOBUF}:FILE#MESSAGE with a file of protoc --descriptor_set_out"
+
 Isolation = Literal["read_uncommitted", "read_committed"]
 
 
 def consume(
     *topics: Annotated[str, Parameter(name="TOPIC", required=False, help="the topics to read")],
     partition: Annotated[
-        list[int] | None, option("only this partition; repeat for more", "N", group=WHICH, alias="-p")
+        list[str] | None, option("only these partitions", "N,N", group=WHICH, alias="-p")
     ] = None,
     offset: Annotated[
         str | None,
@@ -101,9 +104,14 @@ def consume(
         str | None, option("print the key and this before the value", "TEXT", group=HOW, alias="-K")
     ] = None,
     json: Annotated[bool, flag("one JSON object on a line for each record", group=HOW, alias="-J")] = False,
-    key_format: Annotated[str, choice("what keys are", Form, group=HOW)] = "text",
+    key_format: Annotated[str, option(f"what keys are: {FORMS}", "FORM", group=HOW)] = "text",
     value_format: Annotated[
-        str | None, choice("what values are (default text, or registry with --registry)", Form, group=HOW)
+        str | None,
+        option(
+            "what values are, in the same words (default text, or registry with --registry)",
+            "FORM",
+            group=HOW,
+        ),
     ] = None,
     registry: Annotated[
         str | None,
@@ -143,6 +151,7 @@ def consume(
     )
     if count is not None and count < 1:
         raise ArgumentError(f"--count must be 1 or more, not {count}")
+    numbers = _numbers(partition or ())
     form = _format(key_format, value_format, null, registry, registry_auth_env)
     line = _line_of(form, format, key_separator, json)
     if group is not None and partition:
@@ -164,7 +173,7 @@ def consume(
     with stop_on_signals() as stop, Consumer(config=settings) as consumer:
         printer = RecordPrinter(consumer, limits, line, runtime, stop, commits=group is not None)
         if group is None:
-            _assign(consumer, printer, topics, partition, start or Place(word="beginning"))
+            _assign(consumer, printer, topics, numbers, start or Place(word="beginning"))
         else:
             for topic in topics:
                 _partitions(consumer, topic)
@@ -178,8 +187,8 @@ def consume(
 
 def _format(key: str, value: str | None, null: str, url: str | None, auth_env: str | None) -> RecordFormat:
     """Return what keys and values are. Raise ArgumentError for a registry without a use, or the other way round."""
-    value = value or ("text" if url is None else REGISTRY)
-    if (url is not None) != (REGISTRY in (key, value)):
+    forms = {"key": key, "value": value or ("text" if url is None else REGISTRY)}
+    if (url is not None) != (REGISTRY in forms.values()):
         raise ArgumentError(f"--registry URL belongs to --value-format {REGISTRY} or --key-format {REGISTRY}")
     if auth_env is not None and url is None:
         raise ArgumentError("--registry-auth-env belongs to --registry URL")
@@ -188,7 +197,28 @@ def _format(key: str, value: str | None, null: str, url: str | None, auth_env: s
         from kclient.deserializers import registry
 
         deserializer = registry(url, auth=None if auth_env is None else env(auth_env))
-    return RecordFormat(cast(Form, key), cast(Form, value), null, deserializer)
+    messages: dict[str, Decoder] = {}
+    for part, written in forms.items():
+        form, colon, schema = written.partition(":")
+        if form == PROTOBUF:
+            from kclient.deserializers.protobuf import MessageReader, message_schema
+
+            messages[part] = MessageReader(message_schema(f"--{part}-format {PROTOBUF}:", schema))
+        elif colon or form not in _PLAIN:
+            raise ArgumentError(f"--{part}-format {printable(written)} is none of {FORMS}")
+        forms[part] = form
+    return RecordFormat(cast(Form, forms["key"]), cast(Form, forms["value"]), null, deserializer, messages)
+
+
+def _numbers(written: Sequence[str]) -> list[int]:
+    """Return the partitions of `-p 0,1 -p 4`. Raise ArgumentError for what is no number of one."""
+    words = [word.strip() for text in written for word in text.split(",")]
+    for word in words:
+        if not re.fullmatch(r"[0-9]{1,10}", word):
+            raise ArgumentError(
+                f"--partition {printable(word) or 'without a number'} is no partition: -p 0,1 are two"
+            )
+    return [int(word) for word in words]
 
 
 def _end(until: str | None, exit_at_end: bool, runtime: Runtime) -> Place | None:

@@ -30,7 +30,18 @@ if TYPE_CHECKING:
 Decoder: TypeAlias = Callable[[bytes], Any]
 Pieces: TypeAlias = "Callable[[Record[Any, Any]], bytes]"
 Form = Literal[
-    "text", "json", "hex", "base64", "short", "integer", "long", "float", "double", "uuid", "registry"
+    "text",
+    "json",
+    "hex",
+    "base64",
+    "short",
+    "integer",
+    "long",
+    "float",
+    "double",
+    "uuid",
+    "registry",
+    "protobuf",
 ]
 
 
@@ -60,6 +71,8 @@ DECODERS: Final[Mapping[Form, Decoder]] = {
     "uuid": lambda data: str(uuid.UUID(data.decode("ascii"))),
 }
 REGISTRY: Final = "registry"
+PROTOBUF: Final = "protobuf"
+AS_JSON: Final = ("json", REGISTRY, PROTOBUF)
 _BAD_DATA: Final = (ValueError, struct.error, RecursionError)
 _TOKEN: Final = re.compile(r"%(.?)|\\(x[0-9A-Fa-f]{2}|.?)", re.DOTALL)
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
@@ -67,12 +80,16 @@ _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\"}
 
 @attrs.frozen
 class RecordFormat:
-    """What is printed of keys and values, and what stands for null in text; `registry` decodes the form `registry`."""
+    """What is printed of keys and values, and what stands for null in text.
+
+    `registry` decodes the form `registry`; `messages`, by the part of a record, the form `protobuf`.
+    """
 
     key: Form = "text"
     value: Form = "text"
     null: str = ""
     registry: RegistryDeserializer[Any] | None = None
+    messages: Mapping[str, Decoder] = attrs.field(factory=dict)
 
     def decoded(self, record: Record[Any, Any], part: Literal["key", "value"]) -> Any:
         """Return the key or value as JSON has it. Raise DecodeError."""
@@ -82,7 +99,7 @@ class RecordFormat:
         try:
             if form == REGISTRY and self.registry is not None:
                 return self.registry.deserialize(record.topic, record.headers, data)
-            return DECODERS[form](data)
+            return self.messages[part](data) if form == PROTOBUF else DECODERS[form](data)
         except (
             KclientError
         ):  # of the registry, which does not answer or refuses; a ConfigError is a ValueError too
@@ -98,7 +115,7 @@ class RecordFormat:
         if form == "text":
             return bytes(data)
         found = self.decoded(record, part)
-        if form not in ("json", REGISTRY):
+        if form not in AS_JSON:
             return str(found).encode()
         try:
             return compact_json(found)
@@ -126,7 +143,7 @@ class RecordFormat:
         try:
             return compact_json(found) + b"\n"
         except RecursionError as exc:
-            part: Literal["key", "value"] = "value" if self.value in ("json", REGISTRY) else "key"
+            part: Literal["key", "value"] = "value" if self.value in AS_JSON else "key"
             raise _not_decoded(record, part, getattr(self, part)) from exc
 
     def compile(self, template: str) -> Pieces:

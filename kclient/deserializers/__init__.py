@@ -11,6 +11,7 @@ Each raises BadValueError for bytes that it cannot decode, which the poll raises
     plain     text and JSON            registry  the deserializer of registered schemas
     frame     schema id before a value  elements  how many elements a value may hold
     avro, avro_schema                  values in Avro, and their schemas; Spark's source reads with them too
+    protobuf  messages by a file of descriptors, for Spark and the command line     schema_file  schemas in files
 """
 
 from kclient.deserializers.elements import BadValueError

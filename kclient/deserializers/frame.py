@@ -3,14 +3,18 @@
 0 | schema id, int32 | value                                       Avro, JSON Schema
 0 | schema id, int32 | place of the message in its schema | message    Protobuf: zigzag varints, a count and that
                                                                    many indexes, or a single 0 for the first message
+
+    frame:17:SCHEMA     in an option: values begin with this frame, and the id must be 17 (or 17,18; * is any)
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any, Final
 
 from kclient.deserializers.elements import BadValueError
+from kclient.errors import ConfigError
 
 FRAME_SIZE: Final = 5
 
@@ -70,3 +74,29 @@ def indexes_of(file: Any, message: str) -> tuple[int, ...] | None:
         found.append(index)
         within = within[index].nested_type
     return tuple(found)
+
+
+_OPTION: Final = re.compile(r"frame:(?P<ids>\*|\d+(?:,\d+)*):(?P<schema>.+)", re.DOTALL)
+
+
+def split_frame(option: str, written: str) -> tuple[frozenset[int] | None, str]:
+    """Return the ids that an option expects, and its schema: None for no frame, empty for any id.
+
+    Raises ConfigError.
+    """
+    if not written.startswith("frame:"):
+        return None, written
+    match = _OPTION.fullmatch(written)
+    if match is None:
+        raise ConfigError(
+            f"{option} is not frame:IDS:SCHEMA. IDS are the schema ids that may come, such as 17 or 17,18, or *. "
+            "SCHEMA is a file or the schema itself."
+        )
+    return frozenset() if match["ids"] == "*" else frozenset(map(int, match["ids"].split(","))), match[
+        "schema"
+    ]
+
+
+def unexpected_id(schema_id: int) -> str:
+    """Return the reason of a bad value whose id is not one of the option's."""
+    return f"schema id {schema_id} is none of those expected"

@@ -115,7 +115,8 @@ class RegistryDeserializer(Generic[V_co]):
             if self._message is None:
                 raise ConfigError(
                     f"The values are Protobuf ({what}), which needs the class that protoc has made of the message. "
-                    "Write registry(url, message=Order)."
+                    "Write registry(url, message=Order), or in kclient consume "
+                    "--value-format protobuf:frame:*:FILE#MESSAGE."
                 )
             return self._message.read
         reader = AvroReader.of(avro_text(found, what), self._schema, objects=True)

@@ -14,8 +14,11 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from kclient import TopicPartition
 from kclient.cli.record_format import RecordFormat
@@ -166,6 +169,72 @@ def test_values_are_decoded(
     assert line["value"] == (json.loads(shown) if form not in ("hex", "base64", "uuid") else shown)
 
 
+@pytest.mark.parametrize("words", [("-p", "0,1"), ("-p", "1", "-p", "0"), ("-p", "1, 0,1")])
+def test_several_partitions(
+    words: tuple[str, ...], cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    everything = read(cluster, capsys, "-e").out
+    assert sorted(read(cluster, capsys, "-e", *words).out) == sorted(everything)
+    assert len(read(cluster, capsys, "-e", "-p", "1").out) < len(everything)
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> tuple[str, Any]:
+    """A message of a file of descriptors, as `--value-format` takes it, and its class."""
+    file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    file.message_type.add(name="Other")
+    message = file.message_type.add(name="Order")
+    types = descriptor_pb2.FieldDescriptorProto
+    message.field.add(name="who", number=1, type=types.TYPE_STRING, label=types.LABEL_OPTIONAL)
+    message.field.add(name="amount_cents", number=2, type=types.TYPE_INT64, label=types.LABEL_OPTIONAL)
+    message.field.add(
+        name="at",
+        number=3,
+        type=types.TYPE_MESSAGE,
+        type_name=".google.protobuf.Timestamp",
+        label=types.LABEL_OPTIONAL,
+    )
+    timestamp = descriptor_pb2.FileDescriptorProto()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(timestamp)
+    path = tmp_path / "order.desc"
+    path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[timestamp, file]).SerializeToString())
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(timestamp)
+    pool.Add(file)
+    return f"{path}#shop.Order", message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+
+
+def test_values_in_protobuf_alone_and_in_the_frame_of_a_registry(
+    order: tuple[str, Any], cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema, kind = order
+    value = kind(who="ann", amount_cents=1 << 60)
+    value.at.FromJsonString("2026-11-20T14:00:00Z")
+    shown = {"who": "ann", "amount_cents": str(1 << 60), "at": "2026-11-20T14:00:00Z"}
+    message = value.SerializeToString()
+    cluster.create_topic("shop")
+    cluster.produce("shop", [(message, b"\0\0\0\0\x11" + b"\x02\x02" + message)])
+    forms = ("--key-format", f"protobuf:{schema}", "--value-format", f"protobuf:frame:17:{schema}")
+    done = read(cluster, capsys, "-e", "-J", *forms, topic="shop")
+    assert done.code == 0, done.err
+    assert (done.events[0]["key"], done.events[0]["value"]) == (shown, shown)
+    assert json.loads(read(cluster, capsys, "-e", *forms, topic="shop").out) == shown
+    refused = read(cluster, capsys, "-e", "--value-format", f"protobuf:frame:18:{schema}", topic="shop")
+    assert refused.code == 6
+    assert "The value of the record in shop-0 at offset 0 is not protobuf" in refused.err
+
+
+def test_what_is_no_message_ends_with_6(
+    order: tuple[str, Any], cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.create_topic("broken")
+    cluster.produce("broken", [b"\x0a\x7fshort"])
+    done = read(cluster, capsys, "-e", "--value-format", f"protobuf:{order[0]}", topic="broken")
+    assert (done.code, done.out) == (6, "")
+    assert "short" not in done.err
+
+
 def test_half_of_a_surrogate_pair_in_json_stays_an_escape(
     cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,7 +297,13 @@ def test_a_value_of_another_format_ends_with_6_and_names_its_place(
         (["-g", "g", "-p", "0"], "--partition is not allowed with --group"),
         (["-g", "g", "-o", "5"], "groups reset g --help"),
         (["-p", "7"], "--partition 7: orders has the partitions 0 to 1"),
-        (["--value-format", "xml"], "Choose from"),
+        (["--value-format", "xml"], "--value-format xml is none of text, json, hex"),
+        (["--key-format", "hex:x"], "--key-format hex:x is none of text, json, hex"),
+        (["--value-format", "protobuf"], "--value-format protobuf: is not FILE#MESSAGE"),
+        (["--value-format", "protobuf:/none.desc#Order"], "'/none.desc' cannot be read"),
+        (["-p", "0,x"], "--partition x is no partition"),
+        (["-p", "0,"], "--partition without a number is no partition"),
+        (["-p", "0,7"], "--partition 7: orders has the partitions 0 to 1"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )

@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from kclient.deserializers.avro import AvroReader
 from kclient.deserializers.elements import MAX_ELEMENTS, BadValueError
-from kclient.deserializers.frame import FRAME_SIZE, NO_FRAME, schema_id_of
+from kclient.deserializers.frame import FRAME_SIZE, NO_FRAME, schema_id_of, unexpected_id
 from kclient.network.schema_registry import SchemaRegistry, UnknownSchemaError, avro_text, runtime
-from kclient.spark.decoding import formats
 from kclient.spark.decoding.avro_schema import AvroReaderSchema, arrow_type, checked, micros
 from kclient.spark.decoding.formats import (
     ELEMENTS_OPTION,
@@ -132,7 +131,7 @@ class _Reading:
         if avro.registry is None or schema_id is None:
             if schema_id is None or not avro.ids or schema_id in avro.ids:
                 return self._reader(avro.schema)
-            return formats.unexpected_id(schema_id)
+            return unexpected_id(schema_id)
         began_ms = runtime.wall_ms()
         try:
             found = avro.registry.schema(schema_id)

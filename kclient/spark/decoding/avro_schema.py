@@ -24,9 +24,10 @@ import pyarrow as pa
 
 from kclient.deserializers.avro_schema import check_defaults, expanded, may_be_empty, schema_errors
 from kclient.deserializers.elements import reason_of
+from kclient.deserializers.frame import split_frame
+from kclient.deserializers.schema_file import read_schema_file
 from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import map_of, refuse_type
-from kclient.spark.decoding.formats import read_schema_file, split_frame
 
 PRIMITIVES: Final = {
     "boolean": pa.bool_(),

@@ -233,8 +233,8 @@ def _format(
             given = _avro_schema(options, part, schema, registry)
             return AvroFormat.of(part.schema, given, registry, options.max_elements)
         case "protobuf" if schema is not None and not schema.startswith(SUBJECT):
+            from kclient.deserializers.protobuf import message_schema
             from kclient.spark.decoding.protobuf_format import ProtobufFormat
-            from kclient.spark.decoding.protobuf_schema import message_schema
 
             return ProtobufFormat.of(message_schema(part.schema, schema), options.max_elements)
         case "protobuf":

@@ -2,10 +2,6 @@
 
     convert all values at once → on a failure halve the batch, until each bad value is found    (`decode_apart`)
 
-The frame of a schema registry's serializers: a zero byte, the schema id as int32, the value.
-
-    frame:17:SCHEMA     in an option: values begin with this frame, and the id must be 17 (or 17,18; * is any)
-
 A byte or two can be an item of an array, which is a whole struct in columns:
 
     [{},{},{}]          10 bytes of JSON are three rows of each column below the array
@@ -16,17 +12,12 @@ more than `maxElementsPerValue` is a bad record. Batches are cut where their val
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from kclient.errors import ConfigError
-from kclient.security.local_file import read_local
-from kclient.security.secret import problem_of
 
 LOOKED_THROUGH: Final = 1_024
 """Of at most this many values that fail together, each is converted alone."""
@@ -213,49 +204,3 @@ def cuts(columns: Sequence[tuple[pa.Array, int]], rows: int) -> Iterator[tuple[i
             start, cells = row, 0
         cells += more
     yield start, rows - start
-
-
-# --- the frame of a schema registry ----------------------------------------------------------------------------------
-
-
-_OPTION: Final = re.compile(r"frame:(?P<ids>\*|\d+(?:,\d+)*):(?P<schema>.+)", re.DOTALL)
-
-
-def split_frame(option: str, written: str) -> tuple[frozenset[int] | None, str]:
-    """Return the ids that an option expects, and its schema: None for no frame, empty for any id.
-
-    Raises ConfigError.
-    """
-    if not written.startswith("frame:"):
-        return None, written
-    match = _OPTION.fullmatch(written)
-    if match is None:
-        raise ConfigError(
-            f"{option} is not frame:IDS:SCHEMA. IDS are the schema ids that may come, such as 17 or 17,18, or *. "
-            "SCHEMA is a file or the schema itself."
-        )
-    return frozenset() if match["ids"] == "*" else frozenset(map(int, match["ids"].split(","))), match[
-        "schema"
-    ]
-
-
-def unexpected_id(schema_id: int) -> str:
-    """Return the reason of a bad value whose id is not one of the option's."""
-    return f"schema id {schema_id} is none of those expected"
-
-
-# --- schemas in files of the driver ----------------------------------------------------------------------------------
-
-
-MAX_SCHEMA_BYTES: Final = 4 << 20
-
-
-def read_schema_file(option: str, path: str, why: str) -> bytes:
-    """Read a schema file. `why` says why the option's text is a file's name. Raises ConfigError."""
-    try:
-        return read_local(path, MAX_SCHEMA_BYTES)
-    except (OSError, ValueError) as exc:
-        raise ConfigError(
-            f"{option} {why}, and {path[:200]!r} cannot be read: {problem_of(exc)}. "
-            "Give the path of a schema that this process can read, or the schema itself."
-        ) from exc

@@ -26,9 +26,8 @@ from kclient.deserializers.elements import (
     TooManyElements,
     too_many,
 )
-from kclient.deserializers.frame import FRAME_SIZE, NO_FRAME, message_indexes, schema_id_of
-from kclient.errors import ConfigError
-from kclient.spark.decoding import formats
+from kclient.deserializers.frame import schema_id_of
+from kclient.deserializers.protobuf import MessageSchema, protobuf_library
 from kclient.spark.decoding.formats import (
     ELEMENTS_OPTION,
     MAX_OBJECTS,
@@ -38,13 +37,7 @@ from kclient.spark.decoding.formats import (
     decode_apart,
     joined,
 )
-from kclient.spark.decoding.protobuf_schema import (
-    NO_TEXT,
-    MessageColumn,
-    MessageColumns,
-    MessageSchema,
-    protobuf_library,
-)
+from kclient.spark.decoding.protobuf_schema import NO_TEXT, MessageColumn, MessageColumns
 
 
 @attrs.frozen
@@ -97,20 +90,10 @@ class ProtobufFormat:
         return reader.read(data)
 
     def _message_in(self, data: bytes) -> bytes:
-        if self.given.ids is None:
-            return data
-        schema_id = schema_id_of(data)
-        if schema_id is None:
-            raise ConversionError(NO_FRAME)
-        if self.given.ids and schema_id not in self.given.ids:
-            raise ConversionError(formats.unexpected_id(schema_id))
         try:
-            indexes, start = message_indexes(data, FRAME_SIZE)
+            return self.given.message_in(data)
         except BadValueError as exc:
             raise ConversionError(str(exc)) from None
-        if indexes != self.given.indexes:
-            raise ConversionError(f"it is another message of its schema, with the indexes {list(indexes)}")
-        return data[start:]
 
     def _bad(self, reason: str, data: bytes) -> BadValue:
         return BadValue(reason, None if self.given.ids is None else schema_id_of(data))
@@ -136,16 +119,7 @@ class _Reader:
 @functools.lru_cache(maxsize=64)
 def _reader(given: MessageSchema) -> _Reader:
     """Return the compiled reader; one for each schema in each process."""
-    library = protobuf_library()
-    pool = library.descriptor_pool.DescriptorPool()
-    try:
-        for file in given.files:
-            pool.AddSerializedFile(file)
-        descriptor = pool.FindMessageTypeByName(given.message)
-    except (TypeError, KeyError) as exc:
-        raise ConfigError(
-            f"{given.option} has descriptors that do not fit together: {exc}. Make them with protoc."
-        ) from exc
+    library, descriptor = protobuf_library(), given.descriptor()
     columns = MessageColumns(given.option)
     column = columns.message(descriptor)
     parts = parts_of(library, descriptor)

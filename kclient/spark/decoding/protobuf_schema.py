@@ -1,9 +1,4 @@
-"""Protobuf schemas: descriptors from a file, and a message type as Arrow columns.
-
-    flights.desc#nyc.Flight               written by `protoc --include_imports --descriptor_set_out=flights.desc`
-    frame:17:flights.desc#nyc.Flight      values begin with the registry's frame, and its id must be 17
-
-Only the files that the message needs travel to workers, each after those that it imports.
+"""A Protobuf message type as Arrow columns.
 
 Each field has a function, built once, that takes the field out of all messages of a batch:
 
@@ -19,7 +14,7 @@ schema has a default for it; other fields have protobuf's own default, a zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias
@@ -28,11 +23,10 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kclient.deserializers.frame import indexes_of
+from kclient.deserializers.protobuf import protobuf_library
 from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import TIMESTAMP, list_of, map_of, refuse_type
-from kclient.spark.decoding.formats import ConversionError, read_schema_file, split_frame
-from kclient.text import format_names
+from kclient.spark.decoding.formats import ConversionError
 
 MAX_COLUMNS: Final = 5_000
 MAX_DEPTH: Final = 50
@@ -215,94 +209,3 @@ def _timestamps(values: list[Any]) -> pa.Array:
 def _within(numbers: pa.Array, lowest: int, highest: int) -> bool:
     found = pc.min_max(numbers).as_py()
     return found["min"] is None or (found["min"] >= lowest and found["max"] <= highest)
-
-
-# --- where schemas come from -----------------------------------------------------------------------------------------
-
-
-@attrs.frozen
-class MessageSchema:
-    """A message, the descriptors it needs, its place in its file, and the ids that its frame may have (see `frame`)."""
-
-    option: str
-    message: str
-    files: tuple[bytes, ...] = attrs.field(repr=False)
-    indexes: tuple[int, ...]
-    ids: frozenset[int] | None = None
-
-
-def message_schema(option: str, written: str) -> MessageSchema:
-    """Return the message schema of an option. Raises ConfigError if there is no such message."""
-    ids, schema = split_frame(option, written)
-    path, _, message = schema.rpartition("#")
-    if not path or not message:
-        raise ConfigError(
-            f"{option} is not FILE#MESSAGE. Give what protoc --include_imports --descriptor_set_out=FILE wrote, "
-            "and the full name of the message, such as flights.desc#nyc.Flight."
-        )
-    files = {file.name: file for file in _files(option, path)}
-    for file in files.values():
-        if (indexes := indexes_of(file, message)) is not None:
-            needed = _with_imports(option, files, file.name)
-            return MessageSchema(
-                option, message, tuple(each.SerializeToString() for each in needed), indexes, ids
-            )
-    raise ConfigError(
-        f"{option}: {path} has no message {message}, but {format_names(sorted(_messages(files.values())), 10)}. "
-        "Give a full name, with its package."
-    )
-
-
-def protobuf_library() -> Any:
-    """Import google.protobuf. Raises ConfigError with the command to install it."""
-    try:
-        from google import protobuf
-        from google.protobuf import descriptor, descriptor_pb2, descriptor_pool, message, message_factory  # noqa: F401
-    except ImportError as exc:
-        raise ConfigError(
-            "The format protobuf needs google.protobuf, which cannot be imported. It is not part of the base install. "
-            "Type: pip install 'kclient-kafka[protobuf]', on the workers too."
-        ) from exc
-    return protobuf
-
-
-def _files(option: str, path: str) -> Sequence[Any]:
-    library = protobuf_library()
-    data = read_schema_file(option, path, "names a file before the #")
-    try:
-        files: Sequence[Any] = library.descriptor_pb2.FileDescriptorSet.FromString(data).file
-    except library.message.DecodeError:
-        files = ()
-    if not files:
-        raise ConfigError(
-            f"{option}: {path} is not a set of descriptors. "
-            f"Make one of .proto files: protoc --include_imports --descriptor_set_out={path} FILE.proto"
-        )
-    return files
-
-
-def _with_imports(option: str, files: Mapping[str, Any], name: str) -> list[Any]:
-    """Return the file, after all files that it imports."""
-    ordered: list[Any] = []
-    seen: set[str] = set()
-    waiting: list[tuple[str, Any]] = [(name, None)]
-    while waiting:
-        name, ready = waiting.pop()
-        if ready is not None:
-            ordered.append(ready)
-        elif name not in files:
-            raise ConfigError(
-                f"{option}: {name} is imported, and the set of descriptors lacks it. "
-                "Run protoc with --include_imports."
-            )
-        elif name not in seen:
-            seen.add(name)
-            waiting.append((name, files[name]))
-            waiting += [(other, None) for other in files[name].dependency]
-    return ordered
-
-
-def _messages(files: Any) -> Iterator[str]:
-    for file in files:
-        for message in file.message_type:
-            yield f"{file.package}.{message.name}".lstrip(".")
