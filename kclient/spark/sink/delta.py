@@ -1,0 +1,566 @@
+"""A Delta table of the ingest job, by delta-rs: rows and offsets in one commit, without a JVM.
+
+    txn kclient/JOB                            the number of the job's last batch
+    txn kclient/JOB/version                    the table's version with that batch
+    txn kclient/JOB/TOPIC/PARTITION            the next offset to read
+    txn kclient/JOB/TOPIC/PARTITION/first      where the job began to read it
+
+`txn` actions are what Delta keeps for writers like this one: each checkpoint of the log has them, and clean-up of the
+log does not touch them. What delta-rs 1.6 does, and what follows for this module:
+
+    a commit with max_commit_retries=0     is for the version after the one read, or fails: a compare-and-swap
+    one with more retries                  is rebased over appends and OPTIMIZE: not used, since nothing would look
+                                           whether another run of the job was among them
+    a txn as high as the table's, or less  is accepted once that version was read: the rules of `tables.py` refuse it
+    a handle after its own commit          stays at the version that it read: every `load` opens a new one
+    columns and partitions of a commit     are not compared with those of the table: `_check_fits` does that
+    checkpoint and clean-up after it       may fail when the commit has succeeded: it is looked up
+    RESTORE                                leaves each txn as it is, and takes rows away: see `_check_not_restored`
+    delta.setTransactionRetentionDuration  is for a txn with a time; ours have none, and stay
+    S3                                     creates a version by PUT with If-None-Match; a store that ignores this header
+                                           lets two writers write one version: `prepare` refuses it
+
+Files are in directories like `_topic=orders`: most readers take the values from the log, Polars takes them from paths.
+delta-rs escapes the paths for the log itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem, PyFileSystem
+
+from kclient.errors import ConfigError, SinkError
+from kclient.runtime import Runtime
+from kclient.spark.sink.atomic_files import is_temporary, sink_errors, sync
+from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
+from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_keys, column_of, key_of, text_of
+from kclient.spark.sink.delta_statistics import statistics
+from kclient.spark.sink.manifest import Garbage, WrittenFile
+from kclient.spark.sink.partitions import PartitionKey, TableFiles, partition_key
+from kclient.spark.sink.store import is_remote, store_of
+from kclient.spark.sink.tables import (
+    TableCommit,
+    TableConflict,
+    TableProgress,
+    TableUnavailable,
+    load_with_retries,
+    next_progress,
+    retried,
+)
+from kclient.text import format_names
+from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable, Schema, Transaction
+    from deltalake.transaction import AddAction
+
+REMOTE_OPTIONS: Final = {
+    "connect_timeout": "5s",
+    "timeout": "30s",
+    "max_retries": "5",
+    "retry_timeout": "60s",
+}
+"""The bounds of one request to an object store, and of its repetitions."""
+
+FEATURES: Final = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",  # for added files the feed is the files themselves
+        "checkConstraints",  # what they and the next two compute or check is refused where there is any
+        "generatedColumns",
+        "invariants",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "timestampNtz",
+        "typeWidening",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    }
+)
+"""Features of a table that ask nothing of a writer who only adds files, or whose demands are checked here."""
+
+COMPUTED: Final = frozenset({"delta.generationExpression", "delta.identity.start", "delta.invariants"})
+COORDINATES: Final = ("_topic", "_partition", "_offset")
+CONSTRAINT: Final = "delta.constraints."
+MAPPING: Final = "delta.columnMapping.mode"
+TRACKING: Final = "delta.enableRowTracking"
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+_OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
+_FILE: Final = re.compile(r"[0-9]{5,}-[0-9]{20}-[0-9]{20}-[0-9a-f]{16}-[0-9]+\.parquet", re.ASCII)
+_NOT_IN_NAMES: Final = re.compile(r"[ ,;{}()\n\t=]|\A\Z")
+_TAKEN: Final = re.compile(r"Failed to commit transaction: \d+$|already exists", re.IGNORECASE)
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_QUERY: Final = re.compile(r"\?[^\s\"'<>)]*")
+_REFUSED: Final = re.compile(
+    r"lacked the necessary privileges|PermissionDenied|Permission denied|Unauthenticated|Access ?Denied|NoSuchBucket"
+    r"|InvalidAccessKeyId|SignatureDoesNotMatch|Read-only file system",
+    re.IGNORECASE,
+)
+
+
+class DeltaSink:
+    """A Delta table at a directory, or at an `s3://`, `gs://` or `abfss://` URL. It implements `tables.LakeTable`.
+
+    delta-rs takes credentials from the environment or the platform, as a `Store` does. `url` is without them.
+    """
+
+    def __init__(self, url: str, runtime: Runtime | None = None) -> None:
+        self.url = url
+        self._runtime = runtime or Runtime()
+
+    @property
+    def name(self) -> str:
+        """The table as the user typed it."""
+        return self.url
+
+    # --- reading where a job stands
+
+    def load(self) -> DeltaTable:
+        """Return the newest version. Raises TableUnavailable; SinkError if there is no table."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        with self._errors("reading it"):
+            try:
+                return DeltaTable(self.url, storage_options=storage_options(self.url))
+            except TableNotFoundError as exc:
+                raise SinkError(
+                    f"There is no table at {self.url}. It was dropped, or its directory is not mounted. Nothing was "
+                    "committed. Restore or mount it, and start again.",
+                    path=self.url,
+                ) from exc
+
+    def find(self) -> DeltaTable | None:
+        """Return the newest version, None if the table is not there. Raises SinkError."""
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            return load_with_retries(self, self._runtime)
+        except SinkError as exc:
+            if isinstance(exc.__cause__, TableNotFoundError):
+                return None
+            raise
+
+    def progress(self, version: DeltaTable, job: str) -> TableProgress | None:
+        """Return where a job stands in a version, None if it has committed nothing.
+
+        Raises SinkError if rows of the job were taken back by a RESTORE, and for a log that cannot be read.
+        """
+        return retried(self.name, lambda: self._progress(version, job), self._runtime)
+
+    def _progress(self, version: DeltaTable, job: str) -> TableProgress | None:
+        with self._errors("reading its log"):
+            batch = version.transaction_version(app_id(job))
+            if batch is None:
+                return None
+            found = self._log.transactions(version.version())
+            if found.get(app_id(job)) != batch:
+                raise ValueError(
+                    f"delta-rs reads batch {batch} of {job}, and kclient {found.get(app_id(job))}"
+                )
+            self._check_not_restored(version, job, found[f"{app_id(job)}/version"])
+        return progress_of(job, found)
+
+    def rows(self, version: DeltaTable) -> int | None:
+        """Return how many rows are in a version, by the statistics of its files; None if they do not say it."""
+        with self._errors("reading it"):
+            if "deletionVectors" in (version.protocol().writer_features or ()):
+                return None
+            counts = pa.table(version.get_add_actions()).column("num_records")
+        return None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+
+    # --- committing
+
+    def try_commit(self, base: DeltaTable, commit: TableCommit) -> None:
+        """Add the files and the job's progress to the version after `base`.
+
+        Raises TableConflict if that exists, TableUnavailable if the outcome is unknown, SinkError for a table that
+        does not fit the files any more.
+        """
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
+
+        self._check_fits(base, commit.files)
+        number, keys = base.version() + 1, base.metadata().partition_columns
+        with self._errors("committing into it"):
+            before = progress_of(commit.job, self._log.transactions(base.version()))
+            properties = CommitProperties(
+                max_commit_retries=0,  # the version after `base`, or none
+                app_transactions=_transactions(before, commit, number),
+                custom_metadata={"kclient.job": commit.job, "kclient.batch": commit.batch},
+            )
+            try:
+                base.create_write_transaction(
+                    [self._add(file, keys) for file in commit.files],
+                    mode="append",
+                    schema=base.schema(),
+                    partition_by=keys,
+                    commit_properties=properties,
+                )
+            except CommitFailedError as exc:
+                if _TAKEN.search(str(exc)) is None:
+                    raise
+                raise TableConflict(f"version {number} is another writer's") from exc
+        self._sync(number)
+
+    # --- making the table
+
+    def check(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> None:
+        """Check that rows with these columns can land there; write nothing. Raises ConfigError, SinkError."""
+        version = self.find()
+        if version is None:
+            _new_table(self.name, columns, keys)
+        elif not evolves:
+            self._files(version, columns, keys)
+
+    def prepare(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> TableFiles:
+        """Create the table, or add the columns that it lacks; return how its files are written.
+
+        Raises ConfigError, SinkError; the latter also for an object store that ignores conditional writes.
+        """
+        version = self.find()
+        if version is None:
+            if is_remote(self.url):
+                store_of(self.url).check_conditional_writes()
+            retried(self.name, lambda: self._create(columns, keys), self._runtime)
+        elif evolves:
+            retried(self.name, lambda: self._add_columns(self.load(), columns), self._runtime)
+        return self._files(load_with_retries(self, self._runtime), columns, keys)
+
+    def _create(self, columns: pa.Schema, keys: Sequence[str]) -> None:
+        from deltalake import DeltaTable
+
+        schema, partitions = _new_table(self.name, columns, keys)
+        with self._errors("creating it"):
+            DeltaTable.create(
+                self.url,
+                schema=schema,
+                mode="ignore",  # another job may have been faster
+                partition_by=partitions,
+                storage_options=storage_options(self.url),
+            )
+
+    def _add_columns(self, version: DeltaTable, columns: pa.Schema) -> None:
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
+
+        there = {field.name for field in version.schema().fields}
+        more = pa.schema([field.with_nullable(True) for field in columns if field.name not in there])
+        if not more:
+            return
+        with self._errors("adding columns to it"):
+            try:
+                version.alter.add_columns(
+                    delta_schema(self.name, more).fields,
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+            except CommitFailedError as exc:
+                raise TableConflict(f"version {version.version() + 1} is another writer's") from exc
+
+    def _files(self, version: DeltaTable, rows: pa.Schema, wanted: Sequence[str]) -> TableFiles:
+        """Return how rows are written for a version. Raises ConfigError where the two do not fit together."""
+        self._check_features(version)
+        table = pa.schema(version.schema().to_arrow())
+        partitions = version.metadata().partition_columns
+        keys = [key_of(column, rows) for column in partitions]
+        self._check_keys(keys, partitions, wanted)
+        known = {column_of(key) for key in keys if key is not None}
+        problems = [
+            *(f"the table has no column {name}" for name in rows.names if name not in table.names),
+            *(f"its {name} is {table.field(name).type}, not {rows.field(name).type}" for name in rows.names
+              if name in table.names and not _fits(rows.field(name).type, table.field(name).type)),
+            *(f"its {field.name} must not be null" for field in table
+              if not field.nullable and field.name not in rows.names and field.name not in known),
+            *(f"its partition column {column} is in no row" for column, key in zip(partitions, keys, strict=True)
+              if key is None),
+        ]  # fmt: skip
+        if problems:
+            raise ConfigError(
+                f"{self.name} does not fit the rows of this job: {'; '.join(problems)}. Change the table, give another "
+                "--schema, or another table.",
+                problems=tuple(problems),
+            )
+        schema = pa.schema(
+            [table.field(name).remove_metadata() for name in table.names if name in rows.names]
+        )
+        return TableFiles(self.url, schema, DeltaPartitioning(tuple(key for key in keys if key is not None)))
+
+    def _check_keys(
+        self, keys: Sequence[PartitionKey | None], partitions: Sequence[str], wanted: Sequence[str]
+    ) -> None:
+        """Refuse other keys than those of the table; the default follows it. Raises ConfigError."""
+        given = [partition_key(text) for text in wanted]
+        if list(keys) != given and given != [partition_key("topic")]:
+            raise ConfigError(
+                f"{self.name} is partitioned by {', '.join(partitions) or 'nothing'}, and --partition-by says "
+                f"{', '.join(wanted)}. Leave --partition-by out to follow the table, or give another table."
+            )
+
+    # --- what is in it
+
+    def coordinates(self, version: DeltaTable, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield topic, partition and offset of all rows of some topics, by delta-rs' own scan. Raises SinkError."""
+        names = ", ".join(f"'{topic}'" for topic in sorted(topics))  # Kafka's names have no quotes
+        try:
+            with self._errors("reading it"):
+                for batch in version.scan(list(COORDINATES), f"_topic IN ({names})"):
+                    yield pa.record_batch(batch)
+        except TableUnavailable as exc:
+            raise SinkError(
+                f"{self.name}: {exc}. Start again when its store answers.", path=self.url
+            ) from exc
+
+    def garbage(self, before_ms: int) -> list[Garbage]:
+        """Return files with names of jobs that no action in the log names, older than a time. Raises SinkError."""
+        return retried(self.name, lambda: self._garbage(before_ms), self._runtime)
+
+    def _garbage(self, before_ms: int) -> list[Garbage]:
+        with self._errors("listing its files"):
+            before = datetime.fromtimestamp(before_ms / 1000, UTC)
+            found = [
+                info
+                for info in self._listing.get_file_info(FileSelector("", recursive=True))
+                if _is_of_a_job(info.base_name) and info.mtime < before
+            ]
+            # Read after the listing: a file that is committed meanwhile is in the log then.
+            named = self._log.named_files() if found else set()
+            return [Garbage(info.path, info.size) for info in found if info.path not in named]
+
+    def remove(self, found: Iterable[Garbage]) -> None:
+        """Delete files that `garbage` has returned. Raises SinkError."""
+        for file in found:
+            retried(self.name, partial(self._delete, file.path), self._runtime)
+
+    def _delete(self, path: str) -> None:
+        with self._errors(f"deleting {path}"), suppress(FileNotFoundError):
+            self._listing.delete_file(path)
+
+    # --- checks
+
+    def _check_features(self, version: DeltaTable) -> None:
+        """Refuse a table that asks of its writers what is not done here. Raises ConfigError."""
+        settings = version.metadata().configuration
+        features = set(version.protocol().writer_features or ()) - FEATURES
+        computed = [
+            field.name for field in version.schema().fields if not COMPUTED.isdisjoint(field.metadata)
+        ]
+        problems = [
+            *(f"its feature {name} is not supported" for name in sorted(features)),
+            *(f"its column {name} is computed or checked by its writers" for name in computed),
+            *(f"it has the constraint {name.removeprefix(CONSTRAINT)}" for name in sorted(settings)
+              if name.startswith(CONSTRAINT)),
+            *(["its columns have other names in its files"] if settings.get(MAPPING, "none") != "none" else []),
+            *(["its rows are tracked"] if settings.get(TRACKING, "false") == "true" else []),
+        ]  # fmt: skip
+        if problems:
+            raise ConfigError(
+                f"{self.name} cannot be written to by kclient: {'; '.join(problems)}. Give a table without that, or "
+                "one that does not exist yet.",
+                problems=tuple(problems),
+            )
+
+    def _check_fits(self, base: DeltaTable, files: Sequence[WrittenFile]) -> None:
+        """Refuse files that do not fit the table any more: it was changed while they were written. Raises SinkError."""
+        if not files or files[0].footer is None:
+            return
+        written = pq.read_metadata(BytesIO(files[0].footer)).schema.to_arrow_schema()
+        table, partitions = pa.schema(base.schema().to_arrow()), base.metadata().partition_columns
+        changed = [
+            name for name in written.names
+            if name not in table.names or name in partitions or table.field(name).type != written.field(name).type
+        ]  # fmt: skip
+        if changed or len(files[0].values) != len(partitions):
+            raise SinkError(
+                f"{self.name} was changed while files were written for it: "
+                f"{format_names(changed) or 'its partitions'} differ. Nothing of this batch was committed. Start "
+                "again: the batch is then written for the table as it is.",
+                path=self.url,
+            )
+        self._check_features(base)
+
+    def _check_not_restored(self, version: DeltaTable, job: str, committed: int) -> None:
+        """Refuse a table from which a RESTORE took rows of the job: its offsets are still there. Raises SinkError."""
+        states = [(committed, True)]  # from a version on, whether the table holds the job's last batch
+        for restore in self._log.restores(committed, version.version()):
+            before = [there for number, there in states if restore.to is not None and number <= restore.to]
+            states.append((restore.version, bool(before) and before[-1]))
+        number, there = states[-1]
+        if not there:
+            raise SinkError(
+                f"{self.name} was restored, by its version {number}, to what it was before the last batch of the job "
+                f"{job}: rows of it are gone, but not its offsets. To get them back, RESTORE the table to version "
+                f"{number - 1}. To land them again, give a new checkpoint, another --job, and where to --start.",
+                path=self.url,
+            )
+
+    # --- how
+
+    @cached_property
+    def _listing(self) -> FileSystem:
+        """The files of the table's directory, by delta-rs, so that there is one set of credentials."""
+        from deltalake.fs import DeltaStorageHandler
+
+        return PyFileSystem(DeltaStorageHandler(self.url, storage_options(self.url)))
+
+    @cached_property
+    def _log(self) -> TransactionLog:
+        return TransactionLog(self._listing)
+
+    def _add(self, file: WrittenFile, keys: Sequence[str]) -> AddAction:
+        from deltalake.transaction import AddAction
+
+        return AddAction(
+            path=file.path,
+            size=file.bytes,
+            partition_values=dict(zip(keys, map(text_of, file.values), strict=True)),
+            modification_time=self._runtime.wall_ms(),
+            data_change=True,
+            stats=json.dumps({"numRecords": file.rows}) if file.footer is None else statistics(file.footer),
+        )
+
+    def _sync(self, version: int) -> None:
+        """Put a version on the disk, where the table is on one: a checkpoint says next that its batch is done."""
+        if not is_remote(self.url):
+            path = Path(self.url) / DIRECTORY / f"{version:020d}.json"
+            with sink_errors(path):
+                sync(path)
+                sync(path.parent)
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        """Turn what delta-rs and the log raise into SinkError if it is final, else into TableUnavailable."""
+        from deltalake.exceptions import DeltaProtocolError, SchemaMismatchError
+
+        try:
+            yield
+        except (SinkError, ConfigError, TableConflict, TableUnavailable):
+            raise
+        except Exception as exc:  # delta-rs raises Exception itself, too
+            reason = f"{doing} failed: {_reason(exc)}"
+            final = isinstance(exc, DeltaProtocolError | SchemaMismatchError | ValueError | KeyError)
+            if final or _REFUSED.search(str(exc)):
+                raise SinkError(
+                    f"{self.name}: {reason}. The table, the permissions or the credentials do not allow it. Correct "
+                    "that, and start again: nothing will count twice.",
+                    path=self.url,
+                ) from exc
+            raise TableUnavailable(reason) from exc
+
+
+# --- what is written into the log ------------------------------------------------------------------------------------
+
+
+def app_id(job: str, tp: TopicPartition | None = None) -> str:
+    """Return the name under which Delta keeps a number of a job, or of one of its partitions."""
+    name = f"kclient/{quote(job, safe='')}"  # no slash, so that no job has the names of another
+    return name if tp is None else f"{name}/{tp.topic}/{tp.partition}"
+
+
+def _transactions(before: TableProgress | None, commit: TableCommit, version: int) -> list[Transaction]:
+    """Return the job's `txn` actions that a commit changes."""
+    from deltalake import Transaction
+
+    now, job = next_progress(before, commit), commit.job
+    offsets, first = ({}, {}) if before is None else (before.offsets, before.first)
+    numbers = {app_id(job): commit.batch, f"{app_id(job)}/version": version}
+    numbers |= {app_id(job, tp): end for tp, end in now.offsets.items() if offsets.get(tp) != end}
+    numbers |= {f"{app_id(job, tp)}/first": start for tp, start in now.first.items() if tp not in first}
+    return [Transaction(name, number) for name, number in numbers.items()]
+
+
+def progress_of(job: str, transactions: Mapping[str, int]) -> TableProgress | None:
+    """Return the progress that a job's `txn` actions hold, None without any."""
+    if app_id(job) not in transactions:
+        return None
+    offsets: dict[TopicPartition, int] = {}
+    first: dict[TopicPartition, int] = {}
+    for name, number in transactions.items():
+        if match := _OF_PARTITION.fullmatch(name.removeprefix(app_id(job))):
+            kind = first if match["first"] else offsets
+            kind[TopicPartition(match["topic"], int(match["partition"]))] = number
+    return TableProgress(batch=transactions[app_id(job)], offsets=offsets, first=first)
+
+
+def _new_table(table: str, columns: pa.Schema, keys: Sequence[str]) -> tuple[Schema, list[str]]:
+    """Return the columns and the partition columns of a new table. Raises ConfigError for what Delta does not have."""
+    parsed = [partition_key(key) for key in keys]
+    check_keys(table, parsed, columns)
+    days = [pa.field(column_of(key), pa.date32()) for key in parsed if key.transform == "day"]
+    fields = pa.schema([*(field.with_nullable(True) for field in columns), *days])
+    return delta_schema(table, fields), [column_of(key) for key in parsed]
+
+
+def delta_schema(table: str, columns: pa.Schema) -> Schema:
+    """Return columns as Delta has them. Raises ConfigError for names and types that it does not have."""
+    from deltalake import Schema
+
+    problems = [f"{name!r} is no name of a column" for name in columns.names if _NOT_IN_NAMES.search(name)]
+    folded = Counter(name.lower() for name in columns.names)
+    problems += [
+        f"{name} differs from another one only in its case"
+        for name in columns.names
+        if folded[name.lower()] > 1
+    ]
+    if not problems:
+        try:
+            schema = Schema.from_arrow(columns)
+        except Exception as exc:  # noqa: BLE001 delta-rs raises Exception itself
+            problems = [_reason(exc)]
+        else:
+            there = pa.schema(schema.to_arrow())
+            problems = [
+                f"{was.name} would be {now.type}, not {was.type}"
+                for was, now in zip(columns, there, strict=True)
+                if was.type != now.type
+            ]
+    if problems:
+        raise ConfigError(
+            f"{table} cannot have the columns of this job: {'; '.join(problems)}. Rename or cast the field in the "
+            "schema, or give --format raw.",
+            problems=tuple(problems),
+        )
+    return schema
+
+
+def storage_options(url: str) -> dict[str, str]:
+    """Return the options of delta-rs for a table at `url`: bounds of its requests; credentials are the platform's."""
+    if not is_remote(url):
+        return {}
+    plain = any(os.environ.get(name, "").lower().startswith("http://") for name in ENDPOINTS)
+    return {**REMOTE_OPTIONS, **({"allow_http": "true"} if plain else {})}
+
+
+def _is_of_a_job(name: str) -> bool:
+    """Return whether a job gives files such names: of finished ones, or of those that it still writes."""
+    return _FILE.fullmatch(name) is not None or is_temporary(name)
+
+
+def _fits(rows: pa.DataType, table: pa.DataType) -> bool:
+    """Return whether every value of a type can be written as another one: the same, or a wider number."""
+    if pa.types.is_integer(rows) and pa.types.is_integer(table):
+        return bool(rows.bit_width <= table.bit_width)
+    return bool(rows == table or (rows, table) == (pa.float32(), pa.float64()))
+
+
+def _reason(exc: Exception) -> str:
+    """Return the first lines of an error of delta-rs, without colours and without the query of a URL."""
+    text = _QUERY.sub("?…", _COLOURS.sub("", str(exc))).replace("↳", "")
+    return " ".join(text.split())[:300].rstrip(". ") or type(exc).__name__

@@ -1,0 +1,166 @@
+"""The `txn` actions and the restores in the log of a Delta table. delta-rs returns a `txn` only for a known name.
+
+    _delta_log/00000000000000000007.json                 the actions of version 7, one JSON object a line
+    _delta_log/00000000000000000100.checkpoint.parquet   what holds at version 100: the newest `txn` of each application
+    _delta_log/_last_checkpoint                          the newest checkpoint, or an older one
+
+A reader starts at a checkpoint and applies the versions after it. Log clean-up deletes versions that a checkpoint
+covers; every checkpoint keeps the `txn` of every application. Source: the Delta transaction log protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from io import BufferedReader
+from typing import Any, Final
+from urllib.parse import unquote
+
+import attrs
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem
+
+DIRECTORY: Final = "_delta_log"
+_CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9a-f.-]+)?\.(parquet|json)", re.ASCII)
+_READ: Final = ("txn", "commitInfo")
+_KEY_BYTES: Final = 16
+"""A line begins with the name of its action: `{"txn":` or `{"commitInfo":`; the others are not parsed."""
+
+
+@attrs.frozen
+class Restore:
+    """A version that took the table back to an older one; `to` is None if the log names a time in place of it."""
+
+    version: int
+    to: int | None
+
+
+class TransactionLog:
+    """Reads the log of one table, each version once. Every method may raise OSError, and ValueError for a damaged log.
+
+    `files` are those of the table's directory.
+    """
+
+    def __init__(self, files: FileSystem) -> None:
+        self._files = files
+        self._version = -1
+        self._transactions: dict[str, int] = {}
+        self._restores: dict[int, Restore | None] = {}
+
+    def transactions(self, version: int) -> Mapping[str, int]:
+        """Return the newest `txn` of each application at a version: its id → its version."""
+        if version < self._version:  # another table is at this place since
+            self._forget()
+        try:
+            self._apply_up_to(version)
+        except FileNotFoundError:  # log clean-up deleted what comes next, so a newer checkpoint holds it
+            self._forget()
+            self._apply_checkpoint(version)
+            self._apply_up_to(version)
+        return self._transactions
+
+    def restores(self, after: int, version: int) -> list[Restore]:
+        """Return the restores among the versions after one, in order.
+
+        A version that log clean-up has deleted counts as none: it is older than the time for which the log is kept.
+        """
+        self._restores = {number: found for number, found in self._restores.items() if number > after}
+        for number in range(after + 1, version + 1):
+            if number not in self._restores:
+                try:
+                    self._read(number)
+                except FileNotFoundError:
+                    self._restores[number] = None
+        return [found for number, found in sorted(self._restores.items()) if found and number <= version]
+
+    def named_files(self) -> set[str]:
+        """Return the paths of all files that any version or checkpoint of the log adds or removes."""
+        found: set[str] = set()
+        for info in self._files.get_file_info(FileSelector(DIRECTORY, allow_not_found=True)):
+            if _CHECKPOINT.fullmatch(info.base_name) and info.extension == "parquet":
+                found |= self._named_in_checkpoint(info.path)
+            elif info.extension == "json":
+                found |= {unquote(action["path"]) for _, action in self._lines(info.path, ("add", "remove"))}
+        return found
+
+    def _named_in_checkpoint(self, path: str) -> set[str]:
+        with self._files.open_input_file(path) as file:
+            table = pq.ParquetFile(file)
+            columns = [name for name in ("add", "remove") if name in table.schema_arrow.names]
+            rows = table.read(columns=[f"{name}.path" for name in columns])
+        paths = (row["path"] for name in columns for row in rows.column(name).drop_null().to_pylist())
+        return {unquote(path) for path in paths if path is not None}
+
+    def _forget(self) -> None:
+        self._version, self._transactions, self._restores = -1, {}, {}
+
+    def _apply_up_to(self, version: int) -> None:
+        if self._version < 0 and version:
+            self._apply_checkpoint(version)
+        while self._version < version:
+            self._transactions.update(self._read(self._version + 1))
+            self._version += 1
+
+    def _read(self, version: int) -> dict[str, int]:
+        """Return the `txn` actions of a version, and keep whether it is a restore. Raise FileNotFoundError."""
+        transactions: dict[str, int] = {}
+        restore = None
+        for name, action in self._lines(f"{DIRECTORY}/{version:020d}.json"):
+            if name == "txn":
+                transactions[action["appId"]] = action["version"]
+            elif action.get("operation") == "RESTORE":
+                to = (action.get("operationParameters") or {}).get("version")
+                restore = Restore(version, None if to in (None, "null") else int(to))
+        self._restores[version] = restore
+        return transactions
+
+    # --- checkpoints
+
+    def _apply_checkpoint(self, version: int) -> None:
+        """Start at the newest checkpoint that is not after a version, if there is one."""
+        found = self._hinted() or self._listed()
+        usable = [number for number in found if number <= version]
+        if not usable:
+            found = self._listed()
+            usable = [number for number in found if number <= version]
+        if usable:
+            newest = max(usable)
+            for path in found[newest]:
+                self._transactions.update(self._of_checkpoint(path))
+            self._version = newest
+
+    def _hinted(self) -> dict[int, list[str]]:
+        """Return the checkpoint that `_last_checkpoint` names, if it is one file of the usual name."""
+        try:
+            with self._files.open_input_stream(f"{DIRECTORY}/_last_checkpoint") as file:
+                hint = json.loads(file.read())
+        except FileNotFoundError:
+            return {}
+        path = f"{DIRECTORY}/{hint['version']:020d}.checkpoint.parquet"
+        return {hint["version"]: [path]} if self._files.get_file_info(path).is_file else {}
+
+    def _listed(self) -> dict[int, list[str]]:
+        """Return all checkpoints of the log, with their files: there are some of several parts."""
+        found: dict[int, list[str]] = {}
+        for info in self._files.get_file_info(FileSelector(DIRECTORY, allow_not_found=True)):
+            if match := _CHECKPOINT.fullmatch(info.base_name):
+                found.setdefault(int(match[1]), []).append(info.path)
+        return found
+
+    def _of_checkpoint(self, path: str) -> dict[str, int]:
+        if path.endswith(".json"):
+            return {txn["appId"]: txn["version"] for name, txn in self._lines(path) if name == "txn"}
+        with self._files.open_input_file(path) as file:
+            table = pq.ParquetFile(file)
+            if "txn" not in table.schema_arrow.names:
+                return {}
+            rows = table.read(columns=["txn.appId", "txn.version"]).column("txn").drop_null()
+        return {txn["appId"]: txn["version"] for txn in rows.to_pylist() if txn["appId"] is not None}
+
+    def _lines(self, path: str, names: Sequence[str] = _READ) -> Iterator[tuple[str, dict[str, Any]]]:
+        with BufferedReader(self._files.open_input_stream(path)) as file:
+            for line in file:
+                if any(f'"{name}"'.encode() in line[:_KEY_BYTES] for name in names):
+                    [(name, action)] = json.loads(line).items()
+                    yield name, action

@@ -1,0 +1,67 @@
+"""A Delta table of a few rows, as a job writes it, and what other readers find in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from kclient.records.arrow import SCHEMA
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink.delta import DeltaSink
+from kclient.spark.sink.parquet import DirectTarget, write_batches
+from kclient.spark.sink.row_layout import RowLayout
+from kclient.spark.sink.tables import TableCommit
+from kclient.types import TopicPartition
+
+JOB = "nightly"
+TP = TopicPartition("orders", 0)
+LAYOUT = RowLayout()
+DAY_US = 86_400_000_000
+
+
+def created(root: Path, *keys: str) -> DeltaSink:
+    """A table for rows of `LAYOUT`."""
+    sink = DeltaSink(str(root / "table"))
+    sink.prepare(LAYOUT.schema(), keys, evolves=False)
+    return sink
+
+
+def written(
+    sink: DeltaSink, batch: int, rows: int = 10, tp: TopicPartition = TP, job: str = JOB
+) -> TableCommit:
+    """Batch number `batch` of one partition, after others of the same size; its files are there."""
+    start = batch * rows
+    wanted = OffsetRange(*tp, start, start + rows)
+    files = sink.prepare(LAYOUT.schema(), ("topic",), evolves=False)
+    target = DirectTarget(root=files.root, layout=LAYOUT, table=files).of_batch(batch)
+    found = write_batches(wanted, [records(start, rows)], target)
+    return TableCommit(job=job, batch=batch, start={tp: start}, end={tp: start + rows}, files=found.files)
+
+
+def records(start: int, rows: int) -> pa.RecordBatch:
+    """Records of the source with values like `value 7`, a day apart."""
+    offsets = range(start, start + rows)
+    columns: dict[str, list[Any]] = {
+        "offset": list(offsets),
+        "timestamp": [offset * DAY_US for offset in offsets],
+        "headers": [[] for _ in offsets],
+        "key": [None for _ in offsets],
+        "value": [b"value %d" % offset for offset in offsets],
+    }
+    names = LAYOUT.read()
+    arrays = [pa.array(columns[name], SCHEMA.field(name).type) for name in names]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def offsets(sink: DeltaSink, version: int | None = None) -> list[int]:
+    """The offsets of all rows, read by Polars."""
+    return sorted(polars.read_delta(sink.url, version=version)["_offset"].to_list())
+
+
+def other_writer(sink: DeltaSink) -> DeltaTable:
+    """The table as another program opens it."""
+    return DeltaTable(sink.url)
