@@ -29,7 +29,7 @@ from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.offsets_history.rows import Row
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink.atomic_files import read_json, sink_errors, write_atomically
-from kclient.spark.sink.parquet import ParquetFile
+from kclient.spark.sink.parquet import HiddenFile, ParquetFile
 from kclient.types import TopicPartition
 
 STATE: Final = "_history.json"
@@ -130,7 +130,7 @@ class HistoryStore:
         made = as_stored(table, rows)
         if "group" in made.schema.names:
             made = made.sort_by(_ORDER)
-        file = ParquetFile(self.path / table / f"date={date}" / name, made.schema, CODEC)
+        file = ParquetFile(HiddenFile(self.path / table / f"date={date}" / name), made.schema, CODEC)
         try:
             for batch in made.to_batches():
                 file.add(batch)

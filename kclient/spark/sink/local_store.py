@@ -49,11 +49,12 @@ class ObjectWriter(ABC):
 
     def __init__(self) -> None:
         self.closed: bool = False
+        self.discarded: bool = False
         self.bytes: int = 0
 
     @abstractmethod
     def write(self, content: Any) -> int:
-        """Write a bytes-like object, and return its size."""
+        """Write a bytes-like object, and return its size. After `discard` it goes nowhere."""
 
     @abstractmethod
     def close(self) -> None:
@@ -237,9 +238,11 @@ class _LocalWriter(ObjectWriter):
             self._file = self._temporary.open("xb")
 
     def write(self, content: Any) -> int:
+        size = memoryview(content).nbytes
+        if self.discarded:
+            return size
         with sink_errors(self._path):
             self._file.write(content)
-        size = memoryview(content).nbytes
         self.bytes += size
         return size
 
@@ -254,7 +257,7 @@ class _LocalWriter(ObjectWriter):
     def discard(self) -> None:
         if self.closed:
             return
-        self.closed = True
+        self.closed = self.discarded = True
         with sink_errors(self._path):
             self._file.close()
             self._temporary.unlink(missing_ok=True)

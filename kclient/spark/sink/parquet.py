@@ -2,8 +2,10 @@
 
     read (Arrow batches) → decode → split off bad records → by date → row groups → hidden files → fsync → rename
 
-A file's name is a function of its range: the same range, written again, gives the same names. A file counts only when a
-manifest names it (`manifest.py`), so a crash anywhere in here leaves nothing that a reader would see. Pure of pyspark.
+In a directory a file's name is a function of its range: the same range, written again, gives the same names. In an
+object store a name also has the token of the run and of the attempt, because nothing can stop a task of an older run
+there: whatever it writes, and whenever, is another object. A file counts only when a manifest names it (`manifest.py`),
+so a crash anywhere in here leaves nothing that a reader would see. Pure of pyspark.
 
 `OPEN_FILES` files are open at a time; the rows of further days wait in a spill file on the disk. Closing the file that
 was idle longest and starting a second one for late rows would make names depend on how the records came in batches.
@@ -16,6 +18,7 @@ no statistics: the library keeps six copies of the largest value for them, and l
 from __future__ import annotations
 
 import datetime
+import tempfile
 from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import lru_cache
@@ -45,6 +48,7 @@ from kclient.spark.sink.atomic_files import (
 from kclient.spark.sink.manifest import DIRECTORY, WrittenFile
 from kclient.spark.sink.partitions import Part, PartKey, TableFiles
 from kclient.spark.sink.row_layout import RowLayout
+from kclient.spark.sink.store import Store, is_remote, store_of
 
 ROW_GROUP_ROWS: Final = 122_880
 ROW_GROUP_BYTES: Final = 67_108_864
@@ -52,23 +56,66 @@ DICTIONARY: Final = ["_topic"]
 EXTRA: Final = {"zstd": {"compression_level": 1}}
 
 
-class ParquetFile:
-    """Writes rows of one schema to `path`. Every method may raise SinkError."""
+class HiddenFile:
+    """A file in a directory: under a hidden name until it is published. Every method may raise SinkError."""
 
-    def __init__(self, path: Path, schema: pa.Schema, codec: str) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
+        self.target: Any = temporary_name(path)
+        with sink_errors(path):
+            make_directory(path.parent)
+
+    def finish(self) -> int:
+        """Put it on the disk; return its size in bytes."""
+        sync(self.target)
+        return int(self.target.stat().st_size)
+
+    def publish(self) -> None:
+        """Give it its name."""
+        publish(self.target, self.path)
+
+    def discard(self) -> None:
+        """Remove it."""
+        self.target.unlink(missing_ok=True)
+
+
+class Upload:
+    """An object of a store, uploaded in parts. It is there once it is finished: its name is its own, so it may be."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self.path = Path(key)
+        self.target = store.open_write(key)
+
+    def finish(self) -> int:
+        """End the upload; return its size in bytes. An open one would keep its last part in memory."""
+        self.target.close()
+        return self.target.bytes
+
+    def publish(self) -> None:
+        """Return: it has its name."""
+        return
+
+    def discard(self) -> None:
+        """Give it up. A finished one stays, and counts nowhere."""
+        self.target.discard()
+
+
+class ParquetFile:
+    """Writes rows of one schema to a file. Every method may raise SinkError."""
+
+    def __init__(self, output: HiddenFile | Upload, schema: pa.Schema, codec: str) -> None:
+        self.path = output.path
         self.rows: int = 0
         self.bytes: int = 0
         self._metadata: list[pq.FileMetaData] = []
         self._schema = schema
-        self._temporary = temporary_name(path)
+        self._output = output
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
-        with sink_errors(path):
-            make_directory(path.parent)
+        with sink_errors(self.path):
             self._writer = pq.ParquetWriter(
-                self._temporary,
+                output.target,
                 schema,
                 compression=codec,
                 use_dictionary=[name for name in DICTIONARY if name in schema.names],
@@ -87,13 +134,12 @@ class ParquetFile:
             self._write(min(self._waiting_rows, ROW_GROUP_ROWS))
 
     def finish(self) -> None:
-        """Write the rest and put it on the disk under the hidden name."""
+        """Write the rest: all bytes are on the disk, under the hidden name, or in the object store."""
         if self._waiting:
             self._write(self._waiting_rows)
         with sink_errors(self.path):
             self._writer.close()
-            sync(self._temporary)
-            self.bytes = self._temporary.stat().st_size
+            self.bytes = self._output.finish()
 
     def footer(self) -> bytes:
         """Return the footer of a finished file, as a file of its own without rows."""
@@ -102,15 +148,15 @@ class ParquetFile:
         return footer.getvalue()
 
     def publish(self) -> None:
-        """Give it its name, once its bytes are on the disk."""
+        """Give it its name, once its bytes are on the disk. An object has it."""
         with sink_errors(self.path):
-            publish(self._temporary, self.path)
+            self._output.publish()
 
     def discard(self) -> None:
-        """Remove the hidden file."""
+        """Remove the hidden file. Closing it writes its end, which goes nowhere any more."""
         with sink_errors(self.path):
+            self._output.discard()
             self._writer.close()
-            self._temporary.unlink(missing_ok=True)
 
     def _write(self, rows: int) -> None:
         table = pa.Table.from_batches(self._waiting, schema=self._schema)
@@ -144,6 +190,7 @@ class Spill:
     """Batches of one schema, each with its part, in the order in which they came. Methods may raise SinkError."""
 
     def __init__(self, beside: Path, schema: pa.Schema) -> None:
+        """Open the spill file beside the file that the rows are for, so that it needs no other disk."""
         self._path = temporary_name(beside)
         self._keys: list[PartKey] = []
         self.keys: Final[dict[PartKey, None]] = {}
@@ -183,11 +230,15 @@ class Spill:
 # --- the files of one range ------------------------------------------------------------------------------------------
 
 
+TOKEN_BYTES: Final = 8
+ATTEMPT_BYTES: Final = 4
 OPEN_FILES: Final = 128
+OPEN_UPLOADS: Final = 16
+"""An upload holds parts of a file in memory (`store.PART_BYTES`), a file in a directory does not."""
+
 EPOCH_DAY: Final = datetime.date(1970, 1, 1).toordinal()
 FIRST_DAY: Final = datetime.date.min.toordinal() - EPOCH_DAY
 LAST_DAY: Final = datetime.date.max.toordinal() - EPOCH_DAY
-TOKEN_BYTES: Final = 8
 MAX_PARTS: Final = 10_000
 """The most files of one range in a table. Days of a directory are known to be fewer: see `by_date`."""
 NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -226,11 +277,12 @@ class RangeFiles:
 
     def add(self, part: Part) -> None:
         """Write the rows of one part."""
-        if part.key in self._files or len(self._files) < OPEN_FILES:
+        if part.key in self._files or len(self._files) < _open_files(self._root):
             self._file_of(part).add(part.rows)
             return
         if self._spill is None:
-            beside = Path(self._root) / _directory(self._wanted) / range_name(self._wanted)
+            here = Path(tempfile.gettempdir()) / "kclient" if is_remote(self._root) else Path(self._root)
+            beside = here / _directory(self._wanted) / range_name(self._wanted)
             self._spill = Spill(beside, part.rows.schema)
         self._spill.add(part)
         if self._token and len(self._files) + len(self._spill.keys) > MAX_PARTS:
@@ -284,8 +336,8 @@ class RangeFiles:
         """Write the files of the parts that waited, so many at a time."""
         spill.finish()
         keys = list(spill.keys)
-        for first in range(0, len(keys), OPEN_FILES):
-            some = dict.fromkeys(keys[first : first + OPEN_FILES])
+        for first in range(0, len(keys), _open_files(self._root)):
+            some = dict.fromkeys(keys[first : first + _open_files(self._root)])
             for part in spill.read(some):
                 self._file_of(part).add(part.rows)
             for key in some:
@@ -297,9 +349,17 @@ class RangeFiles:
         if part.key not in self._files:
             ending = f"-{self._token}-{len(self._files)}" if self._token else self._suffix
             path = f"{part.key.directory}/{range_name(self._wanted)}{ending}.parquet".lstrip("/")
-            file = ParquetFile(Path(self._root) / path, part.rows.schema, self._codec)
+            file = ParquetFile(_output_of(self._root, path), part.rows.schema, self._codec)
             self._files[part.key] = _RangeFile(path, file)
         return self._files[part.key]
+
+
+def _open_files(root: str) -> int:
+    return OPEN_UPLOADS if is_remote(root) else OPEN_FILES
+
+
+def _output_of(root: str, name: str) -> HiddenFile | Upload:
+    return Upload(store_of(root), name) if is_remote(root) else HiddenFile(Path(root) / name)
 
 
 @attrs.define(eq=False)
@@ -356,12 +416,12 @@ BATCH_BYTES: Final = 16_777_216
 
 @attrs.frozen(kw_only=True)
 class DirectTarget:
-    """Where and how a range is written. Pickles. `dead` is the directory of dead letters, None without one.
+    """Where and how a range is written: below a directory or a URL. Pickles. `dead` is for dead letters, None without.
 
     `suffix` ends the names of files whose range has files of another kind already. `rows_per_file` is how many records
     a file should have, None for any number. `run` is the token of the run whose tasks may give files their names
     (`atomic_files.py`), None where the writer's process holds the sink's lock. `table` says how the files of a table
-    are written: then `root` is where it keeps them.
+    are written: then `root` is where it keeps them. `token` is the run's in the names of objects.
     """
 
     root: str
@@ -373,6 +433,7 @@ class DirectTarget:
     rows_per_file: int | None = None
     run: str | None = None
     table: TableFiles | None = None
+    token: str = attrs.field(factory=lambda: Runtime().random_bytes(TOKEN_BYTES).hex())
 
     def of_batch(self, batch: int) -> DirectTarget:
         """Return the target for the rows of one batch."""
@@ -380,7 +441,8 @@ class DirectTarget:
 
     def of_new_run(self) -> DirectTarget:
         """Return the target for processes that do not hold the sink's lock; fence off the tasks of earlier runs."""
-        return attrs.evolve(self, run=begin_run(self._manifests))
+        manifests = self._manifests
+        return attrs.evolve(self, run=begin_run(manifests) if manifests else None)
 
     def publishing(self) -> AbstractContextManager[None]:
         """Return a context to hold while files get their names. Raises SinkError for a task of an earlier run."""
@@ -388,12 +450,20 @@ class DirectTarget:
 
     def files(self, wanted: OffsetRange, runtime: Runtime) -> RangeFiles:
         """Return the files of a range, none yet."""
-        token = "" if self.table is None else runtime.random_bytes(TOKEN_BYTES).hex()
-        return RangeFiles(wanted, self.root, self.codec, self.suffix, token)
+        if self.table is not None:
+            return RangeFiles(wanted, self.root, self.codec, token=runtime.random_bytes(TOKEN_BYTES).hex())
+        return RangeFiles(wanted, self.root, self.codec, self._ending(self.root, runtime))
 
-    def dead_files(self, wanted: OffsetRange) -> RangeFiles | None:
+    def dead_files(self, wanted: OffsetRange, runtime: Runtime) -> RangeFiles | None:
         """Return the files of the dead letters of a range, None without a directory for them."""
-        return None if self.dead is None else RangeFiles(wanted, self.dead, self.codec, self.suffix)
+        if self.dead is None:
+            return None
+        return RangeFiles(wanted, self.dead, self.codec, self._ending(self.dead, runtime))
+
+    def _ending(self, root: str, runtime: Runtime) -> str:
+        """Return how the names of an attempt end: those of objects are its own."""
+        unique = f"-{self.token}-{runtime.random_bytes(ATTEMPT_BYTES).hex()}" if is_remote(root) else ""
+        return self.suffix + unique
 
     def parts(self, wanted: OffsetRange, batch: pa.RecordBatch) -> Iterator[Part]:
         """Yield the rows of a decoded batch as they are written, those of each file on their own."""
@@ -407,7 +477,8 @@ class DirectTarget:
 
     @property
     def _manifests(self) -> list[Path]:
-        return [Path(root) / DIRECTORY for root in (self.root, self.dead) if root is not None]
+        roots = [root for root in (self.root, self.dead) if root is not None]
+        return [Path(root) / DIRECTORY for root in roots if not is_remote(root)]
 
 
 @attrs.frozen(kw_only=True)
@@ -460,7 +531,7 @@ class _Task:
         self._target = target
         self._clock = clock
         self._files = target.files(wanted, runtime)
-        self._dead = target.dead_files(wanted)
+        self._dead = target.dead_files(wanted, runtime)
         self._nulled = 0
         self._spent = dict.fromkeys(("fetch", "decode", "write"), 0.0)
 

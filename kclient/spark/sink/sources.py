@@ -70,6 +70,7 @@ def options_of(options: Mapping[str, str], target: DirectTarget) -> dict[str, st
         "rescue": target.layout.rescue,
         "rows_per_file": target.rows_per_file,
         "run": target.run,
+        "token": target.token,
     }
     return {**options, TARGET: json.dumps(described)}
 

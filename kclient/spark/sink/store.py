@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, cast
 from urllib.parse import urlsplit
@@ -89,6 +90,8 @@ def store_of(url: str | Path, options: Mapping[str, str] | None = None) -> Store
     with the store, so secrets are refused. Raises ConfigError, also where obstore is not installed.
     """
     text = str(url)
+    if is_remote(text) and not options:
+        return _remote_store(text)
     scheme = _URL.match(text)
     if scheme is None or scheme[1].lower() == "file":
         if options:
@@ -97,6 +100,12 @@ def store_of(url: str | Path, options: Mapping[str, str] | None = None) -> Store
             )
         return LocalStore(Path(urlsplit(text).path if scheme else text).absolute())
     return ObjectStore(_checked_url(text), dict(options or {}))
+
+
+@lru_cache(maxsize=64)
+def _remote_store(url: str) -> ObjectStore:
+    """Return one store for each URL of a process: it keeps its connections, and the tokens of a role."""
+    return ObjectStore(_checked_url(url))
 
 
 def is_remote(url: str | Path) -> bool:
@@ -267,9 +276,11 @@ class _RemoteWriter(ObjectWriter):
             )
 
     def write(self, content: Any) -> int:
+        size = memoryview(content).nbytes
+        if self.discarded:
+            return size
         with self._store.errors("Writing", self._key):
             self._file.write(content)
-        size = memoryview(content).nbytes
         self.bytes += size
         return size
 
@@ -287,7 +298,9 @@ class _RemoteWriter(ObjectWriter):
         self.closed = True
 
     def discard(self) -> None:
-        self.closed = True
+        if self.closed:
+            return
+        self.closed = self.discarded = True
         self._file = None  # closing it would finish the object
 
     def _stored_bytes(self) -> int | None:
