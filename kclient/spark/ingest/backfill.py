@@ -126,7 +126,7 @@ def _check_layout(settings: IngestSettings) -> None:
     checkpoint = Checkpoint(settings.checkpoint)
     job, frozen = checkpoint.job(), checkpoint.schema()
     if job is not None:
-        check_kept(checkpoint.path, job, {"format": settings.format})
+        check_kept(checkpoint.where, job, {"format": settings.format})
     if settings.format == "json" and frozen is not None:
         check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
 
@@ -143,7 +143,7 @@ def _check_logs(settings: IngestSettings, found: ClusterSurvey) -> None:
     checkpoint = Checkpoint(settings.checkpoint)
     if (job := checkpoint.job()) is not None:
         now = attrs.evolve(job, cluster_id=found.cluster_id, topic_ids=found.topic_ids)
-        check_same(checkpoint.path, job, now)
+        check_same(checkpoint.where, job, now)
 
 
 def _jobs_start(checkpoint: Checkpoint, ranges: Sequence[OffsetRange]) -> Offsets:

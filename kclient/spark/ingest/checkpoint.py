@@ -9,6 +9,9 @@
 
 A batch that has offsets but no commit runs again over the same offsets. All files are plain JSON, read and written
 without Spark.
+
+A checkpoint is a directory, which a run locks, or lies in an object store. There the job, its start and the end of each
+batch are created once: two runs at once agree on what was first (`run_epoch.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest.progress import CheckpointState
 from kclient.spark.ingest.setting_values import Location, location, matches
 from kclient.spark.offsets import dump_offsets, parse_offsets
-from kclient.spark.sink.atomic_files import list_names, read_optional, reading, write_atomically
+from kclient.spark.sink.store import is_remote, store_of
 from kclient.types import TopicPartition
 
 Offsets: TypeAlias = Mapping[TopicPartition, int]
@@ -34,6 +37,10 @@ VERSION: Final = "v1"
 KEPT: Final = 100
 """Batches whose offsets are kept, as Spark keeps them."""
 
+JOB: Final = "kclient/job.json"
+START: Final = "kclient/start.json"
+SCHEMA: Final = "kclient/schema.json"
+FILES: Final = "kclient/files.json"
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _METADATA: Final = '{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
 
@@ -58,60 +65,70 @@ class Position:
 
 
 class Checkpoint:
-    """The checkpoint in a directory. Every method may raise SinkError."""
+    """The checkpoint in a directory, or at the URL of an object store. Every method may raise SinkError."""
 
-    def __init__(self, directory: str | Path) -> None:
-        self.path: Final = Path(directory)
+    def __init__(self, where: str | Path) -> None:
+        self.where: Final = str(where)
+        self._store: Final = store_of(where)
+        self._is_shared: Final = is_remote(where)
 
     # --- the job, its schema and its file size
 
     @property
-    def directory(self) -> Path:
-        """The directory of the files that are not Spark's."""
-        return self.path / "kclient"
+    def path(self) -> Path:
+        """The directory, of a checkpoint that is in one."""
+        return Path(self.where)
 
     def job(self) -> Job | None:
         """Return the job of the checkpoint, None for a new one."""
-        content = self._json(self.directory / "job.json")
+        content = self._json(JOB)
         if content is None:
             return None
         try:
             form = None if self.schema() is None else "json"  # where a release before did not keep it
             return job_of({"format": form, **content})
         except (TypeError, ValueError) as exc:
-            raise self._damaged(self.directory / "job.json", exc) from exc
+            raise self._damaged(JOB, exc) from exc
 
     def claim(self, job: Job) -> None:
         """Make it this job's, before anything else is written."""
-        self._write(self.directory / "job.json", json.dumps(attrs.asdict(job), indent=1))
+        content = json.dumps(attrs.asdict(job), indent=1)
+        if self.job() is not None:
+            self._write(JOB, content)
+        elif not self._create(JOB, content):
+            raise SinkError(
+                f"Another run has made the checkpoint {self.where} its own meanwhile: the job was started twice. Start "
+                "it in one place only; started again now it goes on with what the other one has begun.",
+                path=self.where,
+            )
 
     def schema(self) -> str | None:
         """Return the current schema of its values, None if none is frozen."""
-        versions = self._json(self.directory / "schema.json")
+        versions = self._json(SCHEMA)
         try:
             return None if versions is None else str(versions[-1]["schema"])
         except (IndexError, KeyError, TypeError) as exc:
-            raise self._damaged(self.directory / "schema.json", exc) from exc
+            raise self._damaged(SCHEMA, exc) from exc
 
     def add_schema(self, schema: str, batch: int) -> None:
         """Keep another schema, which holds from this batch on."""
-        versions = self._json(self.directory / "schema.json") or []
+        versions = self._json(SCHEMA) or []
         self._write(
-            self.directory / "schema.json",
+            SCHEMA,
             json.dumps([*versions, {"batch": batch, "schema": schema}], indent=1),
         )
 
     def file_rows(self, target_mb: int) -> int | None:
         """Return how many records a file of this size has, None if that is not known."""
-        kept = self._json(self.directory / "files.json")
+        kept = self._json(FILES)
         try:
             return int(kept["rows"]) if kept is not None and kept["target_mb"] == target_mb else None
         except (KeyError, TypeError, ValueError) as exc:
-            raise self._damaged(self.directory / "files.json", exc) from exc
+            raise self._damaged(FILES, exc) from exc
 
     def store_file_rows(self, target_mb: int, rows: int) -> None:
         """Keep how many records a file is to have."""
-        self._write(self.directory / "files.json", json.dumps({"target_mb": target_mb, "rows": rows}))
+        self._write(FILES, json.dumps({"target_mb": target_mb, "rows": rows}))
 
     # --- the position
 
@@ -128,15 +145,16 @@ class Checkpoint:
 
     def first_start(self) -> Offsets | None:
         """Return where batch 0 starts, None if that is not decided yet."""
-        content = self._json(self.directory / "start.json")
-        return None if content is None else self._parsed(self.directory / "start.json", json.dumps(content))
+        content = self._json(START)
+        return None if content is None else self._parsed(START, json.dumps(content))
 
     def offsets(self, batch: int) -> Offsets:
         """Return where a batch ends that was begun."""
-        path = self.path / "offsets" / str(batch)
+        path = f"offsets/{batch}"
         try:
-            with reading(path):
-                version, _, *sources = path.read_text(encoding="utf-8").split("\n")
+            if (content := self._store.read(path)) is None:
+                raise ValueError("it is missing")
+            version, _, *sources = content.decode().split("\n")
             if version != VERSION or len(sources) != 1:
                 raise ValueError(f"{version[:20]!r} with {len(sources)} sources is not known")
         except ValueError as exc:
@@ -148,7 +166,7 @@ class Checkpoint:
         if batch:
             return self.offsets(batch - 1)
         if (start := self.first_start()) is None:
-            raise self._damaged(self.directory / "start.json", ValueError("it is missing"))
+            raise self._damaged(START, ValueError("it is missing"))
         return start
 
     def state_beside(self) -> CheckpointState:
@@ -160,19 +178,25 @@ class Checkpoint:
 
     def store_start(self, offsets: Offsets) -> None:
         """Keep where batch 0 starts."""
-        self._write(self.directory / "start.json", dump_offsets(offsets))
+        if not self._create(START, dump_offsets(offsets)):
+            raise SinkError(
+                f"Another run has decided where the job of {self.where} starts meanwhile: the job was started twice. "
+                "Start it in one place only; started again now it begins where the other one did.",
+                path=self.where,
+            )
 
-    def begin(self, batch: int, end: Offsets) -> None:
-        """Write where a batch will end, before it runs."""
-        self._write(self.path / "offsets" / str(batch), f"{VERSION}\n{_METADATA}\n{dump_offsets(end)}")
+    def begin(self, batch: int, end: Offsets) -> Offsets:
+        """Write where a batch will end, before it runs. Return where it ends if another run has begun it already."""
+        created = self._create(f"offsets/{batch}", f"{VERSION}\n{_METADATA}\n{dump_offsets(end)}")
+        return end if created else self.offsets(batch)
 
     def commit(self, batch: int) -> None:
         """Write that a batch is done, and remove the oldest entries."""
-        self._write(self.path / "commits" / str(batch), f'{VERSION}\n{{"nextBatchWatermarkMs":0}}')
+        self._write(f"commits/{batch}", f'{VERSION}\n{{"nextBatchWatermarkMs":0}}')
         for kind in ("offsets", "commits"):
             for number in self._numbers(kind):
                 if number <= batch - KEPT:
-                    (self.path / kind / str(number)).unlink(missing_ok=True)
+                    self._store.delete(f"{kind}/{number}")
 
     def adopt(self, batch: int, end: Offsets, first: Offsets) -> None:
         """Go on after a batch that the sink holds as the job's last, whatever is kept here.
@@ -190,29 +214,38 @@ class Checkpoint:
     # --- how
 
     def _numbers(self, kind: str) -> list[int]:
-        return sorted(int(name) for name in list_names(self.path / kind) if _NUMBER.fullmatch(name))
+        names = (found.key.removeprefix(f"{kind}/") for found in self._store.list(kind))
+        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
-    def _json(self, path: Path) -> Any:
+    def _json(self, key: str) -> Any:
         try:
-            text = read_optional(path)
-            return None if text is None else json.loads(text)
+            content = self._store.read(key)
+            return None if content is None else json.loads(content)
         except ValueError as exc:
-            raise self._damaged(path, exc) from exc
+            raise self._damaged(key, exc) from exc
 
-    def _parsed(self, path: Path, text: str) -> Offsets:
+    def _parsed(self, key: str, text: str) -> Offsets:
         try:
             return parse_offsets(text) if json.loads(text) else {}
         except ValueError as exc:
-            raise self._damaged(path, exc) from exc
+            raise self._damaged(key, exc) from exc
 
-    def _write(self, path: Path, content: str) -> None:
-        write_atomically(path, content.encode())
+    def _write(self, key: str, content: str) -> None:
+        self._store.put(key, content.encode())
 
-    def _damaged(self, path: Path, error: Exception) -> SinkError:
+    def _create(self, key: str, content: str) -> bool:
+        """Write what only one run may decide. Return False if another one has; in a directory a lock excludes that."""
+        if self._is_shared:
+            return self._store.put_if_absent(key, content.encode())
+        self._write(key, content)
+        return True
+
+    def _damaged(self, key: str, error: Exception) -> SinkError:
+        place = self._store.place(key)
         return SinkError(
-            f"The checkpoint's file {path} cannot be understood: {error}. It was damaged, or another program wrote it. "
+            f"The checkpoint's file {place} cannot be understood: {error}. It was damaged, or another program wrote it. "
             "Restore the checkpoint from a copy, or begin a new one with a sink of its own.",
-            path=str(path),
+            path=place,
         )
 
 
@@ -284,24 +317,24 @@ def job_of(content: Mapping[str, Any]) -> Job:
     return Job(**{**kept, "topics": tuple(kept["topics"]), "sink": sink})
 
 
-def check_same(path: Path, kept: Job, wanted: Job) -> None:
+def check_same(where: str, kept: Job, wanted: Job) -> None:
     """Refuse a checkpoint that belongs to something else. Raises ConfigError."""
     if different := kept.differences(wanted):
         raise ConfigError(
-            f"The checkpoint {path} belongs to another job: {'; '.join(different)}. Going on would skip or repeat "
+            f"The checkpoint {where} belongs to another job: {'; '.join(different)}. Going on would skip or repeat "
             "records. Give this job a checkpoint and a sink of its own.",
             problems=tuple(different),
         )
 
 
-def check_kept(path: Path, kept: Job, given: Mapping[str, str]) -> None:
+def check_kept(where: str, kept: Job, given: Mapping[str, str]) -> None:
     """Refuse the same job done in another way than it began with: engine, writer, format. Raises ConfigError."""
     changed = {name: was for name, now in given.items() if (was := getattr(kept, name)) not in (None, now)}
     if changed:
         options = " ".join(f"--{name} {was}" for name, was in changed.items())
         different = [f"its {name} is {was!r}, not {given[name]!r}" for name, was in changed.items()]
         raise ConfigError(
-            f"The job of the checkpoint {path} keeps to what it began with: {'; '.join(different)}. All that it lands "
+            f"The job of the checkpoint {where} keeps to what it began with: {'; '.join(different)}. All that it lands "
             f"must fit together. Add {options}, or give another job a checkpoint and a sink of its own.",
             problems=tuple(different),
         )

@@ -111,8 +111,8 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         check_kept_start(settings.start, position.start)
     job = _job(settings, found, name)
     if kept is not None:
-        check_same(checkpoint.path, kept, job)
-        check_kept(checkpoint.path, kept, _fixed_settings(settings, checkpoint))
+        check_same(checkpoint.where, kept, job)
+        check_kept(checkpoint.where, kept, _fixed_settings(settings, checkpoint))
         # Keep the ids of topics that are missing now: when they come back with another id, they were recreated.
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
     sinks.check_sinks(settings, checkpoint)

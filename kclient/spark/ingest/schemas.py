@@ -50,7 +50,7 @@ def with_job_schema(settings: IngestSettings, checkpoint: Checkpoint) -> IngestS
         return settings
     if (frozen := checkpoint.schema()) is None:
         raise ConfigError(
-            f"{checkpoint.path} has no schema yet, which --schema infer was to take. A run of the job finds it. "
+            f"{checkpoint.where} has no schema yet, which --schema infer was to take. A run of the job finds it. "
             "Run the job first, or give the schema with --schema."
         )
     return attrs.evolve(settings, schema=frozen)

@@ -49,7 +49,7 @@ def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
     """
     job = checkpoint.job()
     if job is not None:
-        check_same(checkpoint.path, job, attrs.evolve(job, sink=str(settings.sink)))
+        check_same(checkpoint.where, job, attrs.evolve(job, sink=str(settings.sink)))
     _check(settings.sink, settings.writer, None if job is None else job.job)
     if settings.dlq is not None:
         _check(settings.dlq, "direct", None if job is None else job.job)
@@ -104,7 +104,7 @@ def _check_newest_batch(job: Job, checkpoint: Checkpoint) -> None:
         return
     where = job.location.where
     raise SinkError(
-        f"{where} does not hold batch {position.batch - 1}, which the checkpoint {checkpoint.path} has landed there. "
+        f"{where} does not hold batch {position.batch - 1}, which the checkpoint {checkpoint.where} has landed there. "
         "The sink is not mounted, was emptied, or is an older copy. Mount or restore it; to do without what is gone, "
         "begin with a new checkpoint and sink.",
         path=where,
