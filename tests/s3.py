@@ -26,7 +26,7 @@ class Bucket:
         """Return `s3://BUCKET/PREFIX`."""
         return f"s3://{self.name}/{prefix}".rstrip("/")
 
-    def keys(self) -> list[str]:
+    def listed(self) -> list[str]:
         """Return the keys of all objects, without asking the API. Parts of uploads are not objects."""
         root = self.server.data / self.name
         found = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json as json_form
 import shlex
 import sys
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import attrs
@@ -22,7 +21,6 @@ from kclient.errors import ArgumentError, ConfigError
 from kclient.spark.ingest.setting_values import location
 from kclient.spark.option_table import duration_ms
 from kclient.spark.sink import manifest
-from kclient.spark.sink.atomic_files import is_directory
 from kclient.spark.sink.manifest import MIN_AGE_MS, Garbage
 from kclient.spark.sink.manifest import gc as remove
 from kclient.text import LONGEST_PATH, format_count, printable
@@ -54,7 +52,8 @@ def gc(
 ) -> int:
     """List, and with --apply remove, the files that killed batches left in a sink: no manifest names them.
 
-    A file that counts is never touched. The sink must be free: no job may work there meanwhile.
+    A file that counts is never touched. A sink in a directory must be free: no job may work there meanwhile. In an
+    object store only files of ranges that have landed by other files are removed, so jobs may go on.
     """
     root = _root(sink)
     found = remove(root, apply=apply, min_age_ms=older_than)
@@ -68,8 +67,11 @@ def gc(
     return OK
 
 
-def _root(sink: str | None) -> Path:
-    """Return the sink's directory. Raise ArgumentError or ConfigError if it is not a sink, SinkError if unreadable."""
+def _root(sink: str | None) -> str:
+    """Return the sink's directory or URL.
+
+    Raises ArgumentError or ConfigError if it is not a sink, SinkError if it cannot be read.
+    """
     if sink is None:
         raise ArgumentError(f"--sink is missing. Type: {program()} ingest gc --sink parquet:DIR")
     try:
@@ -78,13 +80,12 @@ def _root(sink: str | None) -> Path:
         raise ArgumentError(f"--sink {exc}. Type: {program()} ingest gc --sink parquet:DIR") from None
     if found.kind != "parquet":
         raise ArgumentError("--sink is a table, which its own tools clean: VACUUM, or remove_orphan_files.")
-    root = Path(found.where)
-    if not is_directory(root / manifest.DIRECTORY):
+    if not manifest.exists(found.where):
         raise ConfigError(
-            f"{root} is not a sink with a manifest: it has no {manifest.DIRECTORY}. "
-            "Give the directory that a job with --writer direct was given as --sink or --dlq."
+            f"{found.where} is not a sink with a manifest: it has no {manifest.DIRECTORY}. "
+            "Give what a job with --writer direct was given as --sink or --dlq."
         )
-    return root
+    return found.where
 
 
 def _sentence(found: list[Garbage], *, removed: bool) -> str:
@@ -102,10 +103,10 @@ def _next(found: list[Garbage], sink: str, older_than: int, *, removed: bool) ->
     return f". Type: {program()} ingest gc --sink {shlex.quote(sink)}{age} --apply"
 
 
-def _fields(root: Path, found: list[Garbage], *, removed: bool) -> dict[str, Any]:
+def _fields(root: str, found: list[Garbage], *, removed: bool) -> dict[str, Any]:
     """Return the fields of the JSON output."""
     return {
-        "sink": str(root),
+        "sink": root,
         "removed": removed,
         "bytes": sum(file.bytes for file in found),
         "files": [attrs.asdict(file) for file in found],

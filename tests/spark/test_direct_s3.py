@@ -39,14 +39,14 @@ def test_a_range_becomes_one_object_after_its_last_record(s3: Bucket) -> None:
     def read() -> Iterator[Any]:
         yield records(100, 90)
         gc.collect()
-        assert s3.keys() == []
+        assert s3.listed() == []
         yield records(190, 60)
 
     [file] = write_batches(RANGE, read(), target).files
     found = NAME.fullmatch(file.path)
     assert found is not None
     assert found[2] == target.token
-    assert s3.keys() == [f"raw/{file.path}"]
+    assert s3.listed() == [f"raw/{file.path}"]
     assert (file.rows, file.bytes) == (150, (s3.server.data / s3.name / "raw" / file.path).stat().st_size)
     assert table(s3, file.path)["_offset"].to_pylist() == list(range(100, 250))
 
@@ -58,7 +58,7 @@ def test_an_attempt_never_writes_over_another(s3: Bucket) -> None:
     [second] = write_batches(RANGE, [records(100, 150)], target).files
     [other_run] = write_batches(RANGE, [records(100, 150)], DirectTarget(root=s3.url("raw"))).files
     assert len({first.path, second.path, other_run.path}) == 3
-    assert len(s3.keys()) == 3
+    assert len(s3.listed()) == 3
     assert (s3.server.data / s3.name / "raw" / first.path).read_bytes() == before
 
 
@@ -69,7 +69,7 @@ def test_a_range_that_cannot_be_read_leaves_no_object(s3: Bucket) -> None:
 
     with pytest.raises(CorruptDataError, match="damaged"):
         write_batches(RANGE, read(), DirectTarget(root=s3.url("raw")))
-    assert s3.keys() == []
+    assert s3.listed() == []
 
 
 def test_more_days_than_open_uploads_wait_in_a_spill_file(
@@ -94,4 +94,4 @@ def test_spark_passes_the_token_to_its_tasks_and_writes_no_fence_for_objects(s3:
     assert (of_task.token, of_task.run) == (target.token, None)
     [file] = write_batches(RANGE, [records(100, 10)], of_task).files
     assert target.token in file.path
-    assert s3.keys() == [f"raw/{file.path}"]
+    assert s3.listed() == [f"raw/{file.path}"]

@@ -2,6 +2,16 @@
 
 files of all ranges have their final names → the manifest is written: the batch counts → the checkpoint's commit
                                            or the table's commit has them               → the group's commit
+
+In a directory, whose lock excludes other runs, the manifest of the dead letters comes first. In an object store the
+sink's manifest is created once and decides for both; that of the dead letters follows from it, so that it is the same
+whoever writes it, and a run that finds a batch committed writes it again.
+
+| the batch has a manifest of | this run |
+|---|---|
+| an earlier run of the job | takes it: the batch counts, and the files of this run do not |
+| a newer run | is fenced |
+| another job, or another end | is refused: the checkpoint is not that of the sink |
 """
 
 from __future__ import annotations
@@ -15,9 +25,11 @@ import attrs
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import BatchProgress, Ended, IngestResult
+from kclient.spark.ingest.run_epoch import RunEpoch, fenced
 from kclient.spark.sink import manifest, tables
 from kclient.spark.sink.manifest import Manifest
 from kclient.spark.sink.parquet import WrittenRange
+from kclient.spark.sink.store import is_remote
 from kclient.spark.sink.tables import Table, TableCommit
 from kclient.types import TopicPartition
 
@@ -69,13 +81,15 @@ class LandedBatch:
 class BatchCommitter:
     """Makes the batches of one run count: by manifests, or in the commits of a table.
 
-    `dead` is the directory of dead letters, None without one; it has manifests in both cases.
+    `dead` is the place of dead letters, None without one; it has manifests in both cases. `epoch` is None for a run
+    that has none: a backfill, a replay.
     """
 
     sink: str
     job: str
     dead: str | None = None
     table: Table[Any] | None = None
+    epoch: RunEpoch | None = None
     runtime: Runtime = attrs.field(factory=Runtime)
     _began_ms: int = attrs.field(init=False, default=0)
     _sums: Counter[str] = attrs.field(init=False, factory=Counter)
@@ -86,25 +100,20 @@ class BatchCommitter:
     def committed_manifest(self, batch: int, end: Offsets) -> Manifest | None:
         """Return the manifest of a batch that an earlier run has committed, if any.
 
-        Raises SinkError if its end differs. A table is asked when the batch is committed.
+        Raises SinkError if its end differs, or if a newer run has committed it. A table is asked when the batch is
+        committed.
         """
         if self.table is not None:
             return None
         found = manifest.read(self.sink, manifest.batch_name(batch))
-        # Batch numbers start at 0 in every checkpoint, so an equal name alone does not mean the same batch.
-        if found is not None and (found.job != self.job or found.end != end):
-            raise SinkError(
-                f"{self.sink} has a manifest of batch {batch} that is not this checkpoint's batch {batch}. One of the "
-                "two was restored from a copy, or another job wrote it. Start again with a new checkpoint and sink.",
-                path=self.sink,
-            )
+        if found is not None:
+            self._check_same(found, manifest.batch_name(batch), end)
+            if is_remote(self.sink):
+                self._store_dead(found)
         return found
 
     def count(self, name: str, start: Offsets, end: Offsets, ranges: Sequence[WrittenRange]) -> Manifest:
-        """Commit a batch with its manifest, after that of its dead letters. Raises SinkError.
-
-        A killed run may have written a manifest with more dead letters, so it is replaced even if none are left.
-        """
+        """Commit a batch with its manifest, and that of its dead letters. Return what counts. Raises SinkError."""
         whole = Manifest(
             job=self.job,
             name=name,
@@ -113,17 +122,59 @@ class BatchCommitter:
             files=tuple(file for part in ranges for file in part.files),
             dead_letters=tuple(file for part in ranges for file in part.dead_letters),
             nulled=sum(part.nulled for part in ranges),
+            epoch=0 if self.epoch is None else self.epoch.number,
         )
-        # The dead letters first: once the sink's manifest is there, no later run writes this batch again.
-        if self.dead is not None and (whole.dead_letters or manifest.read(self.dead, name) is not None):
-            manifest.write(
-                self.dead, attrs.evolve(whole, files=whole.dead_letters, dead_letters=(), nulled=0)
-            )
+        return self._create(whole) if is_remote(self.sink) else self._write(whole)
+
+    def _write(self, whole: Manifest) -> Manifest:
+        """Write the manifests where a lock excludes other runs, or commit to the table, which decides by itself."""
+        if self.epoch is not None:
+            self.epoch.check()
+        # The dead letters first: once the sink's manifest is there, no later run writes this batch again. A killed run
+        # may have written a manifest with more dead letters, so it is replaced even if none are left.
+        if whole.dead_letters or (self.dead is not None and manifest.read(self.dead, whole.name) is not None):
+            self._store_dead(whole, also_none=True)
         if self.table is None:
             manifest.write(self.sink, whole)
         else:
             tables.commit(self.table, table_commit(whole), self.runtime)
         return whole
+
+    def _create(self, whole: Manifest) -> Manifest:
+        """Create the manifest where other runs may create it too, and return the one that counts."""
+        if self.epoch is not None:
+            self.epoch.check()
+        if not manifest.create(self.sink, whole):
+            found = manifest.read(self.sink, whole.name)
+            if found is None:
+                raise SinkError(
+                    f"{self.sink} had a manifest {whole.name} a moment ago, and has none now. Somebody deletes its "
+                    "objects. Stop that, and start again: nothing counts twice.",
+                    path=self.sink,
+                )
+            self._check_same(found, whole.name, whole.end)
+            whole = found
+        self._store_dead(whole)
+        return whole
+
+    def _check_same(self, found: Manifest, name: str, end: Offsets) -> None:
+        """Raise SinkError for a manifest that is not of this job's batch, or of a newer run."""
+        # Batch numbers start at 0 in every checkpoint, so an equal name alone does not mean the same batch.
+        if found.job != self.job or found.end != end:
+            batch = f"batch {int(name)}" if name.isdigit() else name
+            raise SinkError(
+                f"{self.sink} has a manifest of {batch} that is not this checkpoint's {batch}. One of the "
+                "two was restored from a copy, or another job wrote it. Start again with a new checkpoint and sink.",
+                path=self.sink,
+            )
+        if self.epoch is not None and found.epoch > self.epoch.number:
+            raise fenced(self.sink)
+
+    def _store_dead(self, whole: Manifest, *, also_none: bool = False) -> None:
+        """Write the manifest of a batch's dead letters."""
+        if self.dead is not None and (whole.dead_letters or also_none):
+            dead = attrs.evolve(whole, files=whole.dead_letters, dead_letters=(), nulled=0)
+            manifest.write(self.dead, dead)
 
     def report(self, batch: int, landed: LandedBatch, latest: Offsets, times: BatchTimes) -> BatchProgress:
         """Return the progress of a batch that counts, and add it to the totals."""

@@ -92,10 +92,11 @@ class Checkpoint:
 
     def claim(self, job: Job) -> None:
         """Make it this job's, before anything else is written."""
-        content = json.dumps(attrs.asdict(job), indent=1)
-        if self.job() is not None:
-            self._write(JOB, content)
-        elif not self._create(JOB, content):
+        content, kept = json.dumps(attrs.asdict(job), indent=1), self.job()
+        is_ours = self._create(JOB, content) if kept is None else kept.job == job.job
+        if kept is not None and is_ours:
+            self._write(JOB, content)  # with the ids of more topics
+        if not is_ours:
             raise SinkError(
                 f"Another run has made the checkpoint {self.where} its own meanwhile: the job was started twice. Start "
                 "it in one place only; started again now it goes on with what the other one has begun.",
@@ -187,7 +188,7 @@ class Checkpoint:
 
     def begin(self, batch: int, end: Offsets) -> Offsets:
         """Write where a batch will end, before it runs. Return where it ends if another run has begun it already."""
-        created = self._create(f"offsets/{batch}", f"{VERSION}\n{_METADATA}\n{dump_offsets(end)}")
+        created = self._create(f"offsets/{batch}", _offsets_file(end))
         return end if created else self.offsets(batch)
 
     def commit(self, batch: int) -> None:
@@ -206,9 +207,9 @@ class Checkpoint:
         for kind in ("commits", "offsets"):
             for number in self._numbers(kind):
                 if number > batch:
-                    (self.path / kind / str(number)).unlink(missing_ok=True)
-        self.store_start(first)
-        self.begin(batch, end)
+                    self._store.delete(f"{kind}/{number}")
+        self._write(START, dump_offsets(first))
+        self._write(f"offsets/{batch}", _offsets_file(end))
         self.commit(batch)
 
     # --- how
@@ -243,10 +244,15 @@ class Checkpoint:
     def _damaged(self, key: str, error: Exception) -> SinkError:
         place = self._store.place(key)
         return SinkError(
-            f"The checkpoint's file {place} cannot be understood: {error}. It was damaged, or another program wrote it. "
-            "Restore the checkpoint from a copy, or begin a new one with a sink of its own.",
+            f"The checkpoint's file {place} cannot be understood: {error}. It was damaged, or another program wrote "
+            "it. Restore the checkpoint from a copy, or begin a new one with a sink of its own.",
             path=place,
         )
+
+
+def _offsets_file(end: Offsets) -> str:
+    """Return the content of a file in `offsets`, in Spark's form."""
+    return f"{VERSION}\n{_METADATA}\n{dump_offsets(end)}"
 
 
 # --- the job that a checkpoint belongs to ----------------------------------------------------------------------------

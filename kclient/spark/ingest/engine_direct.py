@@ -51,7 +51,7 @@ class _DirectEngine:
         self._checkpoint = prepared.checkpoint
         self._stream = Stream(prepared.options, prepared.client)
         self._committer = BatchCommitter(
-            settings.sink.where, prepared.job.job, prepared.target.dead, prepared.table
+            settings.sink.where, prepared.job.job, prepared.target.dead, prepared.table, prepared.epoch
         )
         self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._runtime = Runtime()
@@ -68,10 +68,11 @@ class _DirectEngine:
             batch, start = batch + 1, position.end
         while not self._stop:
             began = self._now
-            end = self._stream.latest(dict(start), self._limit)
+            end: Offsets = self._stream.latest(dict(start), self._limit)
             if end != start:
                 # Written before the batch runs: a run after a crash must read the same offsets again.
-                self._checkpoint.begin(batch, end)
+                self._prepared.epoch.check()
+                end = self._checkpoint.begin(batch, end)
                 self._land(batch, start, end)
                 batch, start, end = batch + 1, end, start
             if self._trigger.kind == "once" or (self._trigger.kind == "availableNow" and end == start):

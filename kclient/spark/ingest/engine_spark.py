@@ -67,7 +67,9 @@ class _SparkEngine:
 
     def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings
-        self._committer = BatchCommitter(settings.sink.where, prepared.job.job, prepared.target.dead)
+        self._committer = BatchCommitter(
+            settings.sink.where, prepared.job.job, prepared.target.dead, epoch=prepared.epoch
+        )
         self._writer: DirectWriter | SparkWriter = (
             SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._committer)
         )

@@ -26,6 +26,7 @@ from kclient.spark.executor import RangeFetcher
 from kclient.spark.ingest import resume, schemas, sinks
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, Position, check_kept, check_same
 from kclient.spark.ingest.progress import CheckpointState, IngestPlan, PartitionPlan
+from kclient.spark.ingest.run_epoch import RunEpoch
 from kclient.spark.ingest.setting_values import StartPosition, matches
 from kclient.spark.ingest.settings import INFER, IngestSettings
 from kclient.spark.options import SourceOptions
@@ -52,6 +53,7 @@ class Prepared:
     options: SourceOptions
     target: DirectTarget
     plan: IngestPlan
+    epoch: RunEpoch
     locks: tuple[int, ...] = ()
     table: LakeTable[Any] | None = None
     adopted: TableProgress | None = None
@@ -67,6 +69,7 @@ class Prepared:
         From here on the start is what was planned. Raises ConfigError, SinkError.
         """
         settings, rows = self.settings, self.target.rows_per_file
+        self.epoch.claim()
         self.checkpoint.claim(self.job)
         sinks.claim(settings.sink, settings.writer, self.job)
         if (known := self.adopted) is not None:
@@ -135,6 +138,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         position=here,
         options=options,
         target=target,
+        epoch=RunEpoch(settings.checkpoint, target.token),
         plan=_plan(settings, found, here, options, "new" if position is None else "resume"),
         table=table,
         adopted=adopted,

@@ -31,10 +31,11 @@ from kclient.spark.ingest.sinks import check_sinks
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest
-from kclient.spark.sink.atomic_files import is_directory, reading
+from kclient.spark.sink.atomic_files import reading
 from kclient.spark.sink.manifest import Manifest, WrittenFile
 from kclient.spark.sink.parquet import DirectTarget, WrittenRange, write_batches
 from kclient.spark.sink.row_layout import NAMES
+from kclient.spark.sink.store import Store, store_of
 
 ROWS: Final = 10_000
 
@@ -51,7 +52,7 @@ def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
     """Land the dead letters of a directory. Raises as `run` of `ingest` does."""
     letters, plan = prepare(settings)
     listener.planned(plan)
-    source = Path(settings.from_dlq.where if settings.from_dlq else "")
+    source = store_of(settings.from_dlq.where if settings.from_dlq else "")
     job = Checkpoint(settings.checkpoint).job()
     dead = None if settings.dlq is None else settings.dlq.where
     replay = _Replay(
@@ -69,7 +70,7 @@ class _Replay:
     """One replay."""
 
     settings: IngestSettings
-    source: Path
+    source: Store
     committer: BatchCommitter
     runtime: Runtime = attrs.field(factory=Runtime)
 
@@ -88,14 +89,16 @@ class _Replay:
 
     def _write(self, file: WrittenFile, target: DirectTarget) -> WrittenRange:
         wanted = OffsetRange(file.topic, file.partition, file.start, file.end)
-        return write_batches(wanted, _records(self.source / file.path, wanted, target.layout.read()), target)
+        return write_batches(wanted, _records(self.source, file.path, wanted, target.layout.read()), target)
 
 
-def _records(path: Path, wanted: OffsetRange, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _records(
+    source: Store, key: str, wanted: OffsetRange, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """Yield dead letters as they were read from the topic."""
     schema = pa.schema([SCHEMA.field(name) for name in columns])
-    with reading(path), pq.ParquetFile(path) as file:
-        _check_raw(path, file.schema_arrow)
+    with reading(Path(key)), source.open_read(key) as stream, pq.ParquetFile(stream) as file:
+        _check_raw(source.place(key), file.schema_arrow)
         for batch in file.iter_batches(ROWS):
             there = {NAMES.get(name, RAW): name for name in columns}
             arrays = [
@@ -107,7 +110,7 @@ def _records(path: Path, wanted: OffsetRange, columns: Sequence[str]) -> Iterato
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _check_raw(path: Path, there: pa.Schema) -> None:
+def _check_raw(path: str, there: pa.Schema) -> None:
     """Refuse dead letters with decoded keys or values: only the raw bytes can be decoded again."""
     for name, kind in ((NAMES["key"], SCHEMA.field("key").type), (RAW, SCHEMA.field("value").type)):
         if name not in there.names or there.field(name).type != kind:
@@ -115,7 +118,7 @@ def _check_raw(path: Path, there: pa.Schema) -> None:
             raise SinkError(
                 f"{path} has no dead letters as they came: its column {name} is {what}, not {kind}. An older release "
                 "or another program wrote it. Land these records from the topic, in a sink of their own.",
-                path=str(path),
+                path=path,
             )
 
 
@@ -125,7 +128,7 @@ def _missing(dlq: str, sink: str) -> list[Manifest]:
     Those of a batch without a manifest in the sink are left out: it runs again, and may find other ones. Raises
     ConfigError if nothing remains, and if no job has kept dead letters.
     """
-    if not is_directory(Path(dlq) / manifest.DIRECTORY):
+    if not manifest.exists(dlq):
         raise ConfigError(
             f"{dlq} is not a directory of dead letters: it has no {manifest.DIRECTORY}. "
             "Give the directory that a job was given as --dlq."

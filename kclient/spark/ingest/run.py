@@ -24,6 +24,7 @@ from kclient.spark.ingest.stop_signals import StopRequest, stop_on_signals
 from kclient.spark.options import SourceOptions
 from kclient.spark.sink.atomic_files import is_directory, locked
 from kclient.spark.sink.manifest import DIRECTORY
+from kclient.spark.sink.store import is_remote, store_of
 
 
 @contextmanager
@@ -69,6 +70,8 @@ def run(
             plan(
                 settings
             )  # a refused job must not leave a directory: readers would take it for an empty sink
+        for url in _object_stores(settings):
+            store_of(url).check_conditional_writes()
         locks = [
             stack.enter_context(locked(directory, owner))
             for directory, owner in _directories_to_lock(settings)
@@ -111,11 +114,18 @@ def _runs_beside(settings: IngestSettings) -> bool:
     return settings.backfill or settings.from_dlq is not None
 
 
+def _object_stores(settings: IngestSettings) -> Iterator[str]:
+    """Yield the URLs where a job writes without a lock."""
+    places = (settings.checkpoint, *(place.where for place in (settings.sink, settings.dlq) if place))
+    return (where for where in places if is_remote(where))
+
+
 def _directories_to_lock(settings: IngestSettings) -> Iterator[tuple[Path, str]]:
-    yield Path(settings.checkpoint) / "kclient", "A checkpoint's job"
+    if not is_remote(settings.checkpoint):
+        yield Path(settings.checkpoint) / "kclient", "A checkpoint's job"
     if (directory := sinks.lock_directory(settings.sink, settings.writer)) is not None:
         yield directory, "The job of a sink"
-    if settings.dlq is not None:
+    if settings.dlq is not None and not is_remote(settings.dlq.where):
         yield Path(settings.dlq.where) / DIRECTORY, "The job of a dead-letter directory"
 
 

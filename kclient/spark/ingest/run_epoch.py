@@ -57,8 +57,8 @@ class RunEpoch:
                 break
         else:
             raise SinkError(
-                f"{self.checkpoint} is claimed by other runs again and again: {TRIES} began meanwhile. Something starts "
-                "this job in a loop, or on many machines. Stop the others, and start again.",
+                f"{self.checkpoint} is claimed by other runs again and again: {TRIES} began meanwhile. Something "
+                "starts this job in a loop, or on many machines. Stop the others, and start again.",
                 path=self.checkpoint,
             )
         for old in _runs(store):
@@ -74,9 +74,9 @@ class RunEpoch:
 def fenced(where: str) -> SinkError:
     """Return the error of a run that a newer one has replaced."""
     return SinkError(
-        f"A newer run of this job works on {where}: this run is fenced, and ends. It was started a second time, or this "
-        "one had paused for long. The newer run lands the same records, and nothing counts twice: there is nothing to "
-        "do, but to start the job in one place only.",
+        f"A newer run of this job works on {where}: this run is fenced, and ends. It was started a second time, or "
+        "this one had paused for long. The newer run lands the same records, and nothing counts twice: there is "
+        "nothing to do, but to start the job in one place only.",
         path=where,
     )
 

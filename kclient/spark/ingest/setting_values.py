@@ -16,11 +16,13 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from kclient.config.values import INT64_MAX, items, text, time_ms
+from kclient.errors import ConfigError
 from kclient.runtime import Runtime
 from kclient.security.local_file import LARGEST_TEXT, read_local
 from kclient.security.secret import problem_of
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.sink.partitions import partition_key, split_keys
+from kclient.spark.sink.store import checked_url, is_remote
 from kclient.types import TopicPartition
 
 SinkKind: TypeAlias = Literal["parquet", "table", "iceberg"]
@@ -40,7 +42,10 @@ SINKS: Final = "parquet:DIRECTORY, iceberg:CATALOG.NAMESPACE.TABLE, or table:CAT
 
 @attrs.frozen
 class Location:
-    """Where rows go: `parquet:DIRECTORY`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`."""
+    """Where rows go: `parquet:PLACE`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`.
+
+    A place is a directory, or the URL of an object store.
+    """
 
     kind: SinkKind
     where: str
@@ -106,7 +111,7 @@ def expression(names: Sequence[str]) -> str | None:
 
 
 def location(raw: Any) -> Location:
-    """Parse `parquet:DIRECTORY`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`."""
+    """Parse `parquet:PLACE`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`."""
     kind, colon, where = text(raw).partition(":")
     if kind and not colon:
         meant = "table" if _TABLE.fullmatch(kind) else "parquet"
@@ -119,7 +124,7 @@ def location(raw: Any) -> Location:
         return Location("iceberg", _table(where, "iceberg:CATALOG.NAMESPACE.TABLE"))
     if kind != "parquet":
         raise ValueError(f"cannot be {kind}: write {SINKS}")
-    return Location("parquet", directory(where))
+    return Location("parquet", place(where))
 
 
 def _table(name: str, form: str) -> str:
@@ -142,6 +147,17 @@ def file(raw: Any) -> str:
     if not path.is_file():
         raise ValueError(f"names {path}, which is no file")
     return str(path)
+
+
+def place(raw: Any) -> str:
+    """Return the absolute path of a directory, or the URL of an object store."""
+    where = text(raw)
+    if not is_remote(where):
+        return directory(where)
+    try:
+        return checked_url(where)
+    except ConfigError as exc:
+        raise ValueError(f"cannot be used: {exc.text.rstrip('.')}") from None
 
 
 def directory(raw: Any) -> str:

@@ -28,6 +28,7 @@ from kclient.spark.ingest.setting_values import (
     Trigger,
 )
 from kclient.spark.options import SourceOptions
+from kclient.spark.sink.store import is_remote
 from kclient.types import TopicPartition
 
 Format: TypeAlias = Literal["raw", "string", "json", "avro", "protobuf"]
@@ -44,7 +45,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "sink": setting_values.location,
     "catalog": setting_values.file,
     "job": setting_values.job_name,
-    "checkpoint": setting_values.directory,
+    "checkpoint": setting_values.place,
     "group": filled_text,
     "trigger": setting_values.trigger,
     "start": setting_values.start,
@@ -290,7 +291,7 @@ def as_typed(problem: str, options: Collection[str] = ()) -> str:
 
 def disagreements(found: Found) -> list[str]:
     """Return every contradiction between settings."""
-    checks = (_reading, _beside, _decoding, _writing, _into_tables, _running, _places)
+    checks = (_reading, _beside, _decoding, _writing, _into_tables, _running, _places, _stores)
     return [problem for check in checks for problem in check(found)]
 
 
@@ -409,4 +410,20 @@ def _places(found: Found) -> Iterator[str]:
         yield "--checkpoint must be another directory than the sink"
     for name in ("dlq", "from_dlq"):
         if name in found and found[name].kind != "parquet":
-            yield f"{flag_of(name)} must be parquet:DIRECTORY"
+            yield f"{flag_of(name)} must be parquet:DIRECTORY, or parquet:s3://BUCKET/PREFIX"
+
+
+def _stores(found: Found) -> Iterator[str]:
+    """Yield what cannot be done in an object store."""
+    sink = found.get("sink")
+    if is_remote(str(found.get("checkpoint", ""))) and found.get("engine", "spark") == "spark":
+        yield (
+            "--checkpoint must be a directory with --engine spark, which keeps it through Hadoop's file systems: mount "
+            "a share, or give --engine direct"
+        )
+    if sink is None or sink.kind != "parquet" or not is_remote(sink.where):
+        return
+    if found.get("writer") == "spark":
+        yield f"--writer spark writes through Hadoop's file systems: {sink} needs --writer direct"
+    if found.get("backfill"):
+        yield f"--backfill needs a lock on the sink, which {sink} cannot have: give a sink in a directory"

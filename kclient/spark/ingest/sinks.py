@@ -26,6 +26,7 @@ from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.sink import manifest, spark_metadata
 from kclient.spark.sink.atomic_files import is_directory, read_json, write_atomically
 from kclient.spark.sink.manifest import Manifest, batch_name
+from kclient.spark.sink.store import is_remote
 from kclient.text import format_count
 
 log: Final = get_logger("kclient.spark")
@@ -35,8 +36,8 @@ LOOK_BACK: Final = 100  # manifests
 
 
 def lock_directory(sink: Location, writer: Writer) -> Path | None:
-    """Return the directory that a running job locks, None for a table, which only its checkpoint locks."""
-    if sink.kind != "parquet":
+    """Return the directory that a running job locks; None for a table and an object store, which have no lock."""
+    if sink.kind != "parquet" or is_remote(sink.where):
         return None
     return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
 
@@ -83,7 +84,7 @@ def _check(sink: Location, writer: Writer, job: str | None) -> None:
     if sink.kind != "parquet":
         return
     manifests = [name for name in manifest.names(sink.where) if name.isdigit()]
-    logged = spark_metadata.batches(sink.where)
+    logged = [] if is_remote(sink.where) else spark_metadata.batches(sink.where)
     if writer == "direct":
         if logged:
             raise _other_writer(sink, spark_metadata.DIRECTORY, "spark")
@@ -170,9 +171,13 @@ def rows(job: Job) -> int | None:
 
     None if unknown: for a table, which only its own tools can read, and for a directory that is empty or not mounted.
     """
-    sink, log = job.location, spark_metadata if job.writer == "spark" else manifest
-    there = sink.kind == "parquet" and is_directory(Path(sink.where) / log.DIRECTORY)
-    return log.count(sink.where) if there else None
+    sink = job.location
+    if sink.kind != "parquet":
+        return None
+    if job.writer == "direct":
+        return manifest.count(sink.where) if manifest.exists(sink.where) else None
+    there = is_directory(Path(sink.where) / spark_metadata.DIRECTORY)
+    return spark_metadata.count(sink.where) if there else None
 
 
 def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:

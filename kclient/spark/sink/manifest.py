@@ -7,6 +7,9 @@ A file that no manifest names does not exist for readers: a batch that was kille
 same batch, run again, writes the same names and the same manifest. `gc` removes the files that no manifest names and
 leftover temporary ones. It matches only names that a job gives, and holds the sink's lock meanwhile, because the files
 of a running batch have no manifest yet. Pure of Spark.
+
+In an object store, where no lock can be held, a manifest is created once, so one run decides what a batch is; and `gc`
+removes only files of ranges that a manifest covers already, because no other manifest can ever name them.
 """
 
 from __future__ import annotations
@@ -23,14 +26,8 @@ import attrs
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.offsets import dump_offsets, parse_offsets
-from kclient.spark.sink.atomic_files import (
-    is_directory,
-    is_temporary,
-    list_names,
-    locked,
-    sink_errors,
-    write_atomically,
-)
+from kclient.spark.sink.atomic_files import is_directory, is_temporary, locked, sink_errors
+from kclient.spark.sink.store import is_remote, store_of
 from kclient.text import printable
 from kclient.types import TopicPartition
 
@@ -68,7 +65,7 @@ class WrittenFile:
 class Manifest:
     """One batch of a sink: the offsets it covers, and its files. `name` is its number, or that of a backfill.
 
-    `nulled` is how many values could not be decoded and became null.
+    `nulled` is how many values could not be decoded and became null. `epoch` is that of the run in an object store.
     """
 
     job: str
@@ -78,6 +75,7 @@ class Manifest:
     files: tuple[WrittenFile, ...] = ()
     dead_letters: tuple[WrittenFile, ...] = ()
     nulled: int = 0
+    epoch: int = 0
 
     @property
     def rows(self) -> int:
@@ -99,7 +97,16 @@ def batch_name(batch: int) -> str:
 
 
 def write(sink: str | Path, manifest: Manifest) -> None:
-    """Make the files of a batch count. Raises SinkError."""
+    """Make the files of a batch count, also in place of an older manifest. Raises SinkError."""
+    store_of(sink).put(_key(manifest.name), _dumped(manifest))
+
+
+def create(sink: str | Path, manifest: Manifest) -> bool:
+    """Make the files of a batch count, unless it has another manifest: then return False. Raises SinkError."""
+    return store_of(sink).put_if_absent(_key(manifest.name), _dumped(manifest))
+
+
+def _dumped(manifest: Manifest) -> bytes:
     files = [file.described() for file in manifest.files]
     content = {
         "version": VERSION,
@@ -110,15 +117,18 @@ def write(sink: str | Path, manifest: Manifest) -> None:
         "nulled": manifest.nulled,
         "files": files,
         "dead_letters": [file.described() for file in manifest.dead_letters],
+        **({"epoch": manifest.epoch} if manifest.epoch else {}),
     }
-    write_atomically(_path(sink, manifest.name), json.dumps(content, indent=1).encode())
+    return json.dumps(content, indent=1).encode()
 
 
 def read(sink: str | Path, name: str) -> Manifest | None:
     """Return the manifest of a batch, None if it was not written. Raises SinkError if it cannot be parsed."""
-    path = _path(sink, name)
+    store, key = store_of(sink), _key(name)
+    if (found := store.read(key)) is None:
+        return None
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(found)
         if content["version"] != VERSION:
             raise ValueError(f"its version is {content['version']!r}, not {VERSION}")
         return Manifest(
@@ -129,21 +139,25 @@ def read(sink: str | Path, name: str) -> Manifest | None:
             files=_files(content["files"]),
             dead_letters=_files(content["dead_letters"]),
             nulled=content["nulled"],
+            epoch=int(content.get("epoch", 0)),
         )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError) as exc:
         raise SinkError(
-            f"The manifest {path} cannot be read: {exc}. It was damaged, or written by another program. "
+            f"The manifest {store.place(key)} cannot be read: {exc}. It was damaged, or written by another program. "
             "Restore it from a copy: without it nothing shows which files of that batch count.",
-            path=str(path),
+            path=store.place(key),
         ) from exc
 
 
 def names(sink: str | Path) -> list[str]:
     """Return the names of a sink's manifests: batches in order, then backfills. Raise SinkError."""
-    found = list_names(Path(sink) / DIRECTORY)
-    return sorted(name.removesuffix(".json") for name in found if _NAME.fullmatch(name))
+    keys = (found.key.removeprefix(f"{DIRECTORY}/") for found in store_of(sink).list(DIRECTORY))
+    return sorted(name.removesuffix(".json") for name in keys if _NAME.fullmatch(name))
+
+
+def exists(sink: str | Path) -> bool:
+    """Return whether a job lands there by manifests; in an object store, once something has landed. Raise SinkError."""
+    return bool(names(sink)) if is_remote(sink) else is_directory(Path(sink) / DIRECTORY)
 
 
 def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
@@ -155,11 +169,12 @@ def read_all(sink: str | Path, kind: str = "") -> Iterator[Manifest]:
 
 
 def files(sink: str | Path) -> list[str]:
-    """Return the absolute paths of all files that count: the paths to give to a Parquet reader.
+    """Return the absolute paths, or the URLs, of all files that count: to give to a Parquet reader.
 
     Raises SinkError, also where no manifests are: a wrong path is not an empty sink.
     """
-    return [str(Path(sink).absolute() / file.path) for manifest in _landed(sink) for file in manifest.files]
+    store = store_of(sink)
+    return [store.place(file.path) for manifest in _landed(sink) for file in manifest.files]
 
 
 def count(sink: str | Path) -> int:
@@ -179,17 +194,17 @@ def overlap(manifests: Iterable[Manifest], wanted: Manifest) -> str | None:
 
 
 def _landed(sink: str | Path) -> Iterator[Manifest]:
-    if not is_directory(Path(sink) / DIRECTORY):
+    if not exists(sink):
         raise SinkError(
-            f"{Path(sink).absolute()} has no {DIRECTORY}: no job has landed there by manifests, or it is another path. "
-            "Give the directory of --sink parquet:DIRECTORY; of Spark's own sink, spark_metadata says what counts.",
+            f"{store_of(sink).url} has no {DIRECTORY}: no job has landed there by manifests, or it is another path. "
+            "Give what --sink parquet:… names; of Spark's own sink, spark_metadata says what counts.",
             path=str(sink),
         )
     return read_all(sink)
 
 
-def _path(sink: str | Path, name: str) -> Path:
-    return Path(sink) / DIRECTORY / f"{name}.json"
+def _key(name: str) -> str:
+    return f"{DIRECTORY}/{name}.json"
 
 
 def _offsets(content: Any) -> Mapping[TopicPartition, int]:
@@ -213,7 +228,9 @@ MIN_AGE_MS: Final = 3_600_000
 """Younger files stay: the tasks of a driver that was killed may still be writing."""
 
 _OURS: Final = re.compile(
-    r"topic=[^/]+/(date=[^/]+/)?[0-9]{5,10}-[0-9]{20}-[0-9]{20}(-replay-[0-9a-f]{16})?\.parquet", re.ASCII
+    r"topic=(?P<topic>[^/]+)/(date=[^/]+/)?(?P<partition>[0-9]{5,10})-(?P<start>[0-9]{20})-(?P<end>[0-9]{20})"
+    r"(-(?P<replay>replay-[0-9a-f]{16}))?(-[0-9a-f]{16}-[0-9a-f]{8})?\.parquet",
+    re.ASCII,
 )
 
 
@@ -232,11 +249,18 @@ def gc(
 
     Raises SinkError, also while a job holds the sink.
     """
+    before_ms = (runtime or Runtime()).wall_ms() - min_age_ms
+    if is_remote(sink):
+        store = store_of(sink)
+        found = sorted(_superseded(str(sink), before_ms), key=lambda file: file.path)
+        for file in found if apply else ():
+            store.delete(file.path)
+        return found
     root = Path(sink)
     if not is_directory(root / DIRECTORY):
         return []
     with locked(root / DIRECTORY, "Taking files away"), sink_errors(root):
-        found = list(_garbage(root, (runtime or Runtime()).wall_ms() - min_age_ms))
+        found = list(_garbage(root, before_ms))
         for file in found if apply else ():
             (root / file.path).unlink(missing_ok=True)
     return found
@@ -251,3 +275,26 @@ def _garbage(root: Path, before_ms: int) -> Iterator[Garbage]:
         status = path.stat()
         if int(status.st_mtime * 1000) <= before_ms:
             yield Garbage(name, status.st_size)
+
+
+def _superseded(sink: str, before_ms: int) -> Iterator[Garbage]:
+    """Yield the objects that no manifest names or ever will: their range is covered, by the files of another attempt.
+
+    Manifests are created once and do not overlap, so this holds whatever runs meanwhile, without a lock.
+    """
+    manifests = list(read_all(sink))
+    named = frozenset(file.path for whole in manifests for file in whole.files)
+    for found in store_of(sink).list():
+        name = _OURS.fullmatch(found.key)
+        if name is None or found.key in named or found.modified_ms > before_ms:
+            continue
+        if any(_covers(whole, name) for whole in manifests):
+            yield Garbage(found.key, found.bytes)
+
+
+def _covers(whole: Manifest, name: re.Match[str]) -> bool:
+    """Return whether a manifest decides what counts of the range in a file's name, or of the same dead letters."""
+    if name["replay"] or whole.name.startswith("replay-"):
+        return name["replay"] == whole.name
+    tp = TopicPartition(name["topic"], int(name["partition"]))
+    return tp in whole.start and whole.start[tp] <= int(name["start"]) and int(name["end"]) <= whole.end[tp]

@@ -99,13 +99,13 @@ def store_of(url: str | Path, options: Mapping[str, str] | None = None) -> Store
                 f"{text} is a directory: the options {sorted(options)} are those of object stores."
             )
         return LocalStore(Path(urlsplit(text).path if scheme else text).absolute())
-    return ObjectStore(_checked_url(text), dict(options or {}))
+    return ObjectStore(checked_url(text), dict(options or {}))
 
 
 @lru_cache(maxsize=64)
 def _remote_store(url: str) -> ObjectStore:
     """Return one store for each URL of a process: it keeps its connections, and the tokens of a role."""
-    return ObjectStore(_checked_url(url))
+    return ObjectStore(checked_url(url))
 
 
 def is_remote(url: str | Path) -> bool:
@@ -114,7 +114,8 @@ def is_remote(url: str | Path) -> bool:
     return scheme is not None and scheme[1].lower() != "file"
 
 
-def _checked_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """Return the URL of a store in one form. Raises ConfigError for one that cannot be used, or that holds secrets."""
     parts = urlsplit(url)
     service = SCHEMES.get(parts.scheme.lower())
     if service is None:

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from kclient.spark.group_progress import GroupCommitter
 from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.run_epoch import RunEpoch
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.sink import manifest, parquet
 from tests.spark.jobs.support import RecordingReporter
@@ -45,6 +46,19 @@ STEPS: Mapping[str, Step] = {
     "before the group's commit": Step(GroupCommitter, "commit", "before"),
     "after the group's commit": Step(GroupCommitter, "commit", "after"),
 }
+OBJECT_STORE_STEPS: Mapping[str, Step] = {
+    **{name: step for name, step in STEPS.items() if step.owner in (Checkpoint, GroupCommitter)},
+    "before the run is numbered": Step(RunEpoch, "claim", "before"),
+    "after the run is numbered": Step(RunEpoch, "claim", "after"),
+    "before an upload ends": Step(parquet.Upload, "publish", "before"),
+    "after an upload": Step(parquet.Upload, "publish", "after"),
+    "before the manifest": Step(manifest, "create", "before"),
+    "after the manifest": Step(manifest, "create", "after"),
+    "before the dead letters' manifest": Step(manifest, "write", "before"),
+    "after the dead letters' manifest": Step(manifest, "write", "after"),
+}
+"""The same for a sink and a checkpoint in an object store."""
+
 LATER = ("after the offsets are written", "after a rename", "after the manifest", "before the group's commit")
 """Steps at which a later batch is killed too."""
 
@@ -72,6 +86,11 @@ def plant(step: Step, times: int) -> None:
     setattr(step.owner, step.name, staticmethod(deadly) if static else deadly)
 
 
+def steps_of(settings: Mapping[str, Any]) -> Mapping[str, Step]:
+    """Return the steps of a job by its sink."""
+    return OBJECT_STORE_STEPS if "s3://" in settings["sink"] else STEPS
+
+
 def killed(settings: Mapping[str, Any], step: str, times: int, module: str = __name__) -> int:
     """Run a job in a process of its own until it dies; its exit code. `module` has the steps."""
     command = [sys.executable, "-m", module, json.dumps(settings), step, str(times)]
@@ -86,4 +105,4 @@ def main(steps: Mapping[str, Step]) -> None:
 
 
 if __name__ == "__main__":
-    main(STEPS)
+    main(steps_of(json.loads(sys.argv[1])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import attrs
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from kclient.embedded import EmbeddedCluster
 from kclient.spark.ingest import run as ingest
@@ -83,16 +85,16 @@ def offsets_file(root: Path, *offsets: int) -> str:
     return str(path)
 
 
-def rows(sink: Path) -> list[Landed]:
+def rows(sink: Path | str) -> list[Landed]:
     """What counts in a sink, by its manifests, in order."""
     return landed_in(manifest.files(sink))
 
 
 def landed_in(files: Iterable[str]) -> list[Landed]:
-    """The rows of files, in order."""
+    """The rows of files, in order; those in S3 by pyarrow's own client."""
     found: list[Landed] = []
     for path in files:
-        table = pq.read_table(path, partitioning=None)
+        table = pq.read_table(path.replace("s3://", "", 1), partitioning=None, filesystem=filesystem_of(path))
         value = table.column("value").to_pylist() if "value" in table.column_names else [None] * len(table)
         found += [
             Landed(*row)
@@ -105,6 +107,13 @@ def landed_in(files: Iterable[str]) -> list[Landed]:
             )
         ]
     return sorted(found)
+
+
+def filesystem_of(path: str) -> fs.FileSystem | None:
+    """The file system of a URL of S3, with the endpoint of the environment; None for a path."""
+    if not path.startswith("s3://"):
+        return None
+    return fs.S3FileSystem(endpoint_override=os.environ["AWS_ENDPOINT_URL"], allow_bucket_creation=False)
 
 
 def fill(cluster: EmbeddedCluster, count: int, first: int = 0, topic: str = "orders") -> list[Landed]:
@@ -126,7 +135,7 @@ def ends(wanted: list[Landed]) -> dict[TopicPartition, int]:
     return last
 
 
-def assert_exactly_once(sink: Path, wanted: list[Landed]) -> None:
+def assert_exactly_once(sink: Path | str, wanted: list[Landed]) -> None:
     """Every record counts once: by the rows of the files, and by the numbers of the manifests."""
     found = rows(sink)
     repeated = {row: times for row, times in Counter(found).items() if times > 1}
