@@ -1,0 +1,405 @@
+"""An Iceberg table as a job commits into it: once, whatever pyiceberg, the catalog and other writers do meanwhile."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pytest
+import requests
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException, ServerError
+from pyiceberg.table import Table
+from sqlalchemy.exc import OperationalError
+
+from kclient.errors import ConfigError, SinkError
+from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink import tables
+from kclient.spark.sink.iceberg import PROPERTY, IcebergTable
+from kclient.spark.sink.iceberg_catalog import open_catalog
+from kclient.spark.sink.parquet import DirectTarget, write_batches
+from kclient.spark.sink.partitions import TableFiles
+from kclient.spark.sink.row_layout import RowLayout
+from kclient.spark.sink.tables import TableCommit, TableProgress
+from kclient.types import TopicPartition
+from tests.spark.jobs.iceberg_support import TABLE, Lake
+from tests.spark.memory_table import PausedRuntime
+from tests.spark.test_direct import records
+
+TP = TopicPartition("flights", 3)
+KEYS = ("topic",)
+
+
+@attrs.define
+class Landing:
+    """A job that writes ten records a batch."""
+
+    lake: Lake
+    table: IcebergTable
+    files: TableFiles
+    job: str = "j"
+
+    @classmethod
+    def into(cls, lake: Lake, job: str = "j", keys: tuple[str, ...] = KEYS) -> Landing:
+        table = IcebergTable(TABLE, str(lake.catalog_file))
+        return cls(lake, table, table.prepare(RowLayout().schema(), keys, evolves=False), job)
+
+    def batch(self, number: int, rows: int = 10) -> TableCommit:
+        """Write the files of a batch; nothing counts yet."""
+        start = number * 10
+        wanted = OffsetRange(*TP, start, start + 10)
+        target = DirectTarget(root=self.files.root, table=self.files, layout=RowLayout(batch=number))
+        written = write_batches(wanted, [records(start, rows)], target)
+        return TableCommit(
+            job=self.job, batch=number, start={TP: start}, end={TP: start + 10}, files=written.files
+        )
+
+    def commit(self, wanted: TableCommit) -> bool:
+        return tables.commit(self.table, wanted, PausedRuntime.seeded(1))
+
+    def progress(self) -> TableProgress | None:
+        return self.table.progress(self.table.load(), self.job)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+@pytest.fixture
+def landing(lake: Lake) -> Landing:
+    return Landing.into(lake)
+
+
+def offsets(lake: Lake) -> list[int]:
+    """The offsets in the table, as pyiceberg reads them."""
+    return sorted(lake.table.scan(selected_fields=("_offset",)).to_arrow().column("_offset").to_pylist())
+
+
+def append_one(lake: Lake) -> None:
+    """Another writer's commit."""
+    row = pa.table({"_topic": pa.nulls(1, pa.string()), "_offset": pa.array([-1], pa.int64())})
+    lake.table.append(row)
+
+
+# --- where a job stands ----------------------------------------------------------------------------------------------
+
+
+def test_a_commit_has_the_rows_and_the_progress_and_says_both_in_its_summary(landing: Landing) -> None:
+    assert landing.progress() is None
+    assert landing.commit(landing.batch(0))
+    assert landing.commit(landing.batch(1))
+    assert landing.progress() == TableProgress(batch=1, offsets={TP: 20}, first={TP: 0})
+    assert offsets(landing.lake) == list(range(20))
+    snapshot = landing.lake.table.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    summary = snapshot.summary.additional_properties
+    assert {name: value for name, value in summary.items() if name.startswith("kclient.")} == {
+        "kclient.job": "j",
+        "kclient.batch": "1",
+        "kclient.start": '{"flights": {"3": 10}}',
+        "kclient.end": '{"flights": {"3": 20}}',
+    }
+    assert landing.table.rows(landing.table.load()) == 20
+    assert not landing.commit(landing.batch(1))
+    assert offsets(landing.lake) == list(range(20))
+
+
+def test_a_batch_without_records_moves_the_progress(landing: Landing) -> None:
+    assert landing.commit(attrs.evolve(landing.batch(0), files=()))
+    assert landing.commit(landing.batch(1))
+    assert landing.progress() == TableProgress(batch=1, offsets={TP: 20}, first={TP: 0})
+    assert offsets(landing.lake) == list(range(10, 20))
+
+
+def test_jobs_stand_beside_each_other(landing: Landing) -> None:
+    other = Landing.into(landing.lake, "k")
+    assert landing.commit(landing.batch(0))
+    assert other.commit(other.batch(0))
+    assert offsets(landing.lake) == sorted([*range(10)] * 2)
+
+
+def test_expired_snapshots_take_no_rows_away(landing: Landing) -> None:
+    for number in range(3):
+        assert landing.commit(landing.batch(number))
+    append_one(landing.lake)
+    table = landing.lake.table
+    current = table.current_snapshot()
+    assert current is not None
+    old = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot != current]
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+    assert len(landing.lake.table.snapshots()) == 1
+    assert landing.progress() == TableProgress(batch=2, offsets={TP: 30}, first={TP: 0})
+    assert landing.commit(landing.batch(3))
+    assert offsets(landing.lake) == [-1, *range(40)]
+
+
+def roll_back(table: Table, snapshot: int) -> None:
+    with table.manage_snapshots() as manage:
+        manage.rollback_to_snapshot(snapshot)
+
+
+@pytest.mark.parametrize("then", ["at once", "others append", "the snapshot expires", "older ones expire"])
+def test_a_rollback_that_took_rows_back_is_refused_with_two_ways_to_go_on(
+    landing: Landing, then: str
+) -> None:
+    for number in range(3):
+        assert landing.commit(landing.batch(number))
+    first, *_, last = landing.lake.table.snapshots()
+    roll_back(landing.lake.table, first.snapshot_id)
+    if then != "at once":
+        append_one(landing.lake)
+    if then == "the snapshot expires":
+        landing.lake.table.maintenance.expire_snapshots().by_id(last.snapshot_id).commit()
+    if then == "older ones expire":
+        landing.lake.table.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()
+    with pytest.raises(
+        SinkError, match=f"rolled back or replaced, and the snapshot {last.snapshot_id}"
+    ) as caught:
+        landing.commit(landing.batch(3))
+    assert "set_current_snapshot" in str(caught.value)
+    assert "another --job" in str(caught.value)
+    assert max(offsets(landing.lake)) == 9
+
+
+def test_a_rollback_of_another_writers_rows_is_none_of_ours(landing: Landing) -> None:
+    assert landing.commit(landing.batch(0))
+    ours = landing.lake.table.current_snapshot()
+    assert ours is not None
+    append_one(landing.lake)
+    roll_back(landing.lake.table, ours.snapshot_id)
+    assert landing.commit(landing.batch(1))
+    assert offsets(landing.lake) == list(range(20))
+
+
+@pytest.mark.parametrize("text", [None, "{}", '{"batch": 0, "offsets": {}}', "?"])
+def test_a_property_that_was_removed_or_changed_is_not_taken_for_a_new_job(
+    landing: Landing, text: str | None
+) -> None:
+    assert landing.commit(landing.batch(0))
+    with landing.lake.table.transaction() as transaction:
+        if text is None:
+            transaction.remove_properties(PROPERTY + "j")
+        else:
+            transaction.set_properties({PROPERTY + "j": text})
+    with pytest.raises(SinkError, match=r"kclient\.job\.j"):
+        landing.commit(landing.batch(1))
+
+
+def test_a_table_that_was_dropped_is_said_to_be_gone(landing: Landing) -> None:
+    assert landing.commit(landing.batch(0))
+    landing.lake.catalog.drop_table(("db", "orders"))
+    with pytest.raises(SinkError, match="the table does not exist any more"):
+        landing.commit(landing.batch(1))
+    assert landing.table.find() is None
+
+
+# --- other writers, lost answers, failing catalogs -------------------------------------------------------------------
+
+
+Commit = Callable[..., Any]
+
+
+def at_commit(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[Commit], Any]) -> list[str]:
+    """Let each call of the catalog's commit be one of the steps, in order; afterwards they work."""
+    works, left, made = SqlCatalog.commit_table, list(steps), list[str]()
+
+    def commit_table(catalog: SqlCatalog, *arguments: Any) -> Any:
+        made.append("commit")
+        if not left:
+            return works(catalog, *arguments)
+        return left.pop(0)(lambda: works(catalog, *arguments))
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", commit_table)
+    return made
+
+
+def raising(error: Exception, *, done: bool) -> Callable[[Commit], Any]:
+    """A commit that fails, after it was done or before."""
+
+    def step(works: Commit) -> Any:
+        if done:
+            works()
+        raise error
+
+    return step
+
+
+UNKNOWN = [
+    CommitStateUnknownException("504"),
+    ServerError("500"),
+    requests.ConnectionError("reset by peer"),
+    requests.Timeout("timed out"),
+    OperationalError("UPDATE", {}, Exception("database is locked")),
+]
+
+
+@pytest.mark.parametrize("error", UNKNOWN, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("done", [True, False])
+def test_an_unknown_outcome_is_looked_up_before_another_try(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, error: Exception, done: bool
+) -> None:
+    assert landing.commit(landing.batch(0))
+    made = at_commit(monkeypatch, raising(error, done=done))
+    assert landing.commit(landing.batch(1)) is not done
+    assert len(made) == (1 if done else 2)
+    assert landing.commit(landing.batch(2))
+    assert offsets(landing.lake) == list(range(30))
+
+
+def test_another_writer_that_was_faster_costs_a_try_and_no_row(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert landing.commit(landing.batch(0))
+
+    def faster(works: Commit) -> Any:
+        append_one(landing.lake)
+        return works()
+
+    # The writer's own commit is one of the calls.
+    made = at_commit(monkeypatch, faster)
+    with caplog.at_level(logging.WARNING, "kclient.spark"):
+        assert landing.commit(landing.batch(1))
+    assert (made, caplog.records) == (["commit"] * 3, [])
+    assert offsets(landing.lake) == [-1, *range(20)]
+
+
+def test_a_second_run_that_was_faster_keeps_its_rows_and_this_one_adds_none(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyiceberg's own retries would add the files to the version of the other run."""
+    assert landing.commit(landing.batch(0))
+    second = Landing.into(landing.lake)
+    theirs = attrs.evolve(second.batch(1), end={TP: 17})
+
+    def faster(works: Commit) -> Any:
+        assert second.commit(theirs)
+        return works()
+
+    at_commit(monkeypatch, faster)
+    with pytest.raises(SinkError, match="Another run of the job j has gone on"):
+        landing.commit(landing.batch(1))
+    assert offsets(landing.lake) == list(range(20))
+    counted = {row["file_path"] for row in landing.lake.table.inspect.files().to_pylist()}
+    assert {f"file://{landing.files.root}/{file.path}" for file in theirs.files} < counted
+
+
+def test_an_error_that_another_try_does_not_mend_is_raised_at_once(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = at_commit(monkeypatch, raising(PermissionError(13, "Permission denied"), done=False))
+    with pytest.raises(SinkError, match=rf"Committing into {TABLE} failed: PermissionError"):
+        landing.commit(landing.batch(0))
+    assert made == ["commit"]
+
+
+def test_a_partition_spec_that_changes_under_a_run_is_noticed(landing: Landing) -> None:
+    assert landing.commit(landing.batch(0))
+    written = landing.batch(1)
+    with landing.lake.table.update_spec() as update:
+        update.add_identity("_partition")
+    with pytest.raises(SinkError, match=r"The partition spec of lake\.db\.orders was changed"):
+        landing.commit(written)
+    again = Landing.into(landing.lake)
+    assert again.commit(again.batch(1))
+    assert offsets(landing.lake) == list(range(20))
+
+
+# --- files that count nowhere ----------------------------------------------------------------------------------------
+
+
+def test_files_that_no_snapshot_names_are_garbage_and_those_of_old_snapshots_are_not(
+    landing: Landing,
+) -> None:
+    lost = landing.batch(0)
+    assert landing.commit(landing.batch(0))
+    landing.lake.table.delete("_offset >= 0")  # the file stays in the first snapshot
+    assert landing.commit(landing.batch(1))
+    theirs = Path(landing.files.root) / "theirs.parquet"
+    theirs.write_bytes(b"another program's")
+    assert landing.table.garbage(0) == []
+    found = landing.table.garbage(2**60)
+    assert [each.path for each in found] == [file.path for file in lost.files]
+    assert [each.bytes for each in found] == [file.bytes for file in lost.files]
+    landing.table.remove(found)
+    assert landing.table.garbage(2**60) == []
+    assert theirs.exists()
+    assert offsets(landing.lake) == list(range(10, 20))
+
+
+# --- the catalog -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("catalog:\n  other:\n    uri: x\n", "has no catalog lake, which --sink names; it has other"),
+        ("- a list", "not YAML of the form"),
+        ("catalog: {lake: {password: hush}", "not YAML of the form"),
+        ("lake:\n  uri: x\n", "not YAML of the form"),
+        ("catalog:\n  lake:\n    type: strange\n", "Opening the catalog lake failed"),
+    ],
+)
+def test_a_catalog_file_that_cannot_be_used_says_why_and_shows_nothing_of_it(
+    tmp_path: Path, content: str, reason: str
+) -> None:
+    file = tmp_path / "catalog.yaml"
+    file.write_text(content)
+    with pytest.raises((ConfigError, SinkError), match=reason) as caught:
+        open_catalog("lake", str(file))
+    assert "hush" not in str(caught.value)
+
+
+def test_names_in_a_catalog_file_are_read_as_pyiceberg_reads_its_own(lake: Lake) -> None:
+    text = lake.catalog_file.read_text()
+    lake.catalog_file.write_text(text.replace("catalog:", "Catalog:").replace("lake:", "Lake:"))
+    assert open_catalog("lake", str(lake.catalog_file)).list_namespaces() == []
+
+
+def test_requests_to_a_rest_catalog_have_a_time_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def send(session: requests.Session, request: Any, **options: Any) -> Any:
+        seen.append(options.get("timeout"))
+        response = requests.Response()
+        response.status_code, response._content = 200, json.dumps({"defaults": {}, "overrides": {}}).encode()
+        if not request.url.endswith("config"):
+            response._content = b'{"namespaces": []}'
+        return response
+
+    monkeypatch.setattr(requests.Session, "send", send)
+    file = tmp_path / "catalog.yaml"
+    file.write_text("catalog:\n  lake:\n    type: rest\n    uri: http://127.0.0.1:9\n")
+    catalog = open_catalog("lake", str(file))
+    catalog.list_namespaces()
+    assert seen[-1] == 60.0
+
+
+def test_the_files_of_a_table_can_be_sent_to_other_processes(landing: Landing) -> None:
+    again = pickle.loads(pickle.dumps(landing.files))
+    assert again.schema.equals(landing.files.schema, check_metadata=True)
+    assert again.partitioning == landing.files.partitioning
+
+
+def test_a_catalog_that_does_not_answer_is_waited_for(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    works, left = SqlCatalog.load_table, [requests.Timeout("timed out")] * 2
+
+    def load_table(catalog: SqlCatalog, *arguments: Any) -> Table:
+        if left:
+            raise left.pop()
+        return works(catalog, *arguments)
+
+    monkeypatch.setattr(SqlCatalog, "load_table", load_table)
+    with caplog.at_level(logging.WARNING, "kclient.spark"):
+        assert landing.commit(landing.batch(0))
+    assert caplog.text.count("Timeout: timed out") == 2
+    assert offsets(landing.lake) == list(range(10))
