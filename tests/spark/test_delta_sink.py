@@ -273,13 +273,7 @@ def test_the_job_finds_its_place_after_log_clean_up(sink: DeltaSink, keep: str) 
     commit(running, written(sink, 0))
     commit(sink, written(sink, 1, tp=OTHER))
     table = other_writer(sink)
-    table.alter.set_table_properties(
-        {
-            "delta.logRetentionDuration": "interval 0 days",
-            "delta.setTransactionRetentionDuration": "interval 0 seconds",
-        },
-        raise_if_not_exists=False,
-    )
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 days"})
     commit(sink, written(sink, 2, tp=OTHER))
     table = other_writer(sink)
     table.create_checkpoint()
@@ -410,6 +404,16 @@ def test_a_table_whose_writers_must_check_rows_is_refused(sink: DeltaSink) -> No
     with pytest.raises(ConfigError, match="it has the constraint positive"):
         sink.check(LAYOUT.schema(), ("topic",), evolves=False)
     with pytest.raises(ConfigError, match="it has the constraint positive"):
+        commit(sink, wanted)
+
+
+def test_a_table_that_forgets_where_jobs_stand_is_refused(sink: DeltaSink) -> None:
+    wanted = attrs.evolve(written(sink, 0), files=())
+    name = "delta.setTransactionRetentionDuration"
+    other_writer(sink).alter.set_table_properties({name: "interval 30 days"}, raise_if_not_exists=False)
+    with pytest.raises(ConfigError, match=f"with {name} it forgets"):
+        sink.check(LAYOUT.schema(), ("topic",), evolves=False)
+    with pytest.raises(ConfigError, match=f"with {name} it forgets"):
         commit(sink, wanted)
 
 

@@ -6,7 +6,7 @@
     txn kclient/JOB/TOPIC/PARTITION/first      where the job began to read it
 
 `txn` actions are what Delta keeps for writers like this one: each checkpoint of the log has them, and clean-up of the
-log does not touch them. What delta-rs 1.6 does, and what follows for this module:
+log does not touch them. What delta-rs 1.6 and Spark do, and what follows for this module:
 
     a commit with max_commit_retries=0     is for the version after the one read, or fails: a compare-and-swap
     one with more retries                  is rebased over appends and OPTIMIZE: not used, since nothing would look
@@ -16,7 +16,8 @@ log does not touch them. What delta-rs 1.6 does, and what follows for this modul
     columns and partitions of a commit     are not compared with those of the table: `_check_fits` does that
     checkpoint and clean-up after it       may fail when the commit has succeeded: it is looked up
     RESTORE                                leaves each txn as it is, and takes rows away: see `_check_not_restored`
-    delta.setTransactionRetentionDuration  is for a txn with a time; ours have none, and stay
+    delta.setTransactionRetentionDuration  lets Spark drop idle txn actions, and at once those without a time: such a
+                                           table would forget the job, so it is refused
     S3                                     creates a version by PUT with If-None-Match; a store that ignores this header
                                            lets two writers write one version: `prepare` refuses it
 
@@ -101,6 +102,7 @@ COORDINATES: Final = ("_topic", "_partition", "_offset")
 CONSTRAINT: Final = "delta.constraints."
 MAPPING: Final = "delta.columnMapping.mode"
 TRACKING: Final = "delta.enableRowTracking"
+TXN_RETENTION: Final = "delta.setTransactionRetentionDuration"
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
@@ -369,6 +371,7 @@ class DeltaSink:
               if name.startswith(CONSTRAINT)),
             *(["its columns have other names in its files"] if settings.get(MAPPING, "none") != "none" else []),
             *(["its rows are tracked"] if settings.get(TRACKING, "false") == "true" else []),
+            *([f"with {TXN_RETENTION} it forgets where jobs stand"] if TXN_RETENTION in settings else []),
         ]  # fmt: skip
         if problems:
             raise ConfigError(
@@ -379,6 +382,7 @@ class DeltaSink:
 
     def _check_fits(self, base: DeltaTable, files: Sequence[WrittenFile]) -> None:
         """Refuse files that do not fit the table any more: it was changed while they were written. Raises SinkError."""
+        self._check_features(base)
         if not files or files[0].footer is None:
             return
         written = pq.read_metadata(BytesIO(files[0].footer)).schema.to_arrow_schema()
@@ -394,7 +398,6 @@ class DeltaSink:
                 "again: the batch is then written for the table as it is.",
                 path=self.url,
             )
-        self._check_features(base)
 
     def _check_not_restored(self, version: DeltaTable, job: str, committed: int) -> None:
         """Refuse a table from which a RESTORE took rows of the job: its offsets are still there. Raises SinkError."""
