@@ -49,7 +49,7 @@ class IngestOptions:
         Text,
         option(
             "where the rows go",
-            "parquet:DIR|iceberg:CATALOG.NAMESPACE.TABLE|table:CATALOG.DATABASE.NAME",
+            "parquet:DIR|iceberg:CATALOG.NAMESPACE.TABLE|delta:DIR|table:CATALOG.DATABASE.NAME",
             group=WHAT,
         ),
     ] = None

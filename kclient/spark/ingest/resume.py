@@ -39,16 +39,23 @@ def table_of(settings: IngestSettings) -> LakeTable[Any] | None:
 
 def open_table(kind: str, where: str, catalog: str | None) -> LakeTable[Any]:
     """Return a table by the kind of its sink. Raises ConfigError if its library is not installed."""
+    package = "pyiceberg" if kind == "iceberg" else "deltalake"
     try:
-        from kclient.spark.sink.iceberg import IcebergTable
+        if kind == "iceberg":
+            from kclient.spark.sink.iceberg import IcebergTable
+
+            return IcebergTable(where, catalog)
+        import deltalake  # noqa: F401 the module below loads it on first use
+
+        from kclient.spark.sink.delta import DeltaSink
     except ModuleNotFoundError as exc:
-        if not str(exc.name).startswith("pyiceberg"):
+        if not str(exc.name).startswith(package):
             raise
         raise ConfigError(
-            f"--sink {kind}:… needs the package pyiceberg, which is not installed. "
-            "pip install 'kclient-kafka[iceberg]'."
+            f"--sink {kind}:… needs the package {package}, which is not installed. "
+            f"pip install 'kclient-kafka[{kind}]'."
         ) from exc
-    return IcebergTable(where, catalog)
+    return DeltaSink(where)
 
 
 def position_in(

@@ -25,7 +25,7 @@ from kclient.spark.sink.partitions import partition_key, split_keys
 from kclient.spark.sink.store import checked_url, is_remote
 from kclient.types import TopicPartition
 
-SinkKind: TypeAlias = Literal["parquet", "table", "iceberg"]
+SinkKind: TypeAlias = Literal["parquet", "table", "iceberg", "delta"]
 TriggerKind: TypeAlias = Literal["availableNow", "once", "interval"]
 
 _PLAIN_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
@@ -37,15 +37,14 @@ _FILE: Final = re.compile(r"[^\s<>(){}:#,\"']*[./][^\s<>(){}:#,\"']+")
 _REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _JOB: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 PARTITION_KEYS: Final = ("topic", "date(timestamp)")
-SINKS: Final = "parquet:DIRECTORY, iceberg:CATALOG.NAMESPACE.TABLE, or table:CATALOG.DATABASE.NAME"
+SINKS: Final = (
+    "parquet:DIRECTORY, iceberg:CATALOG.NAMESPACE.TABLE, delta:DIRECTORY, or table:CATALOG.DATABASE.NAME"
+)
 
 
 @attrs.frozen
 class Location:
-    """Where rows go: `parquet:PLACE`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`.
-
-    A place is a directory, or the URL of an object store.
-    """
+    """Where rows go, in the form of one of `SINKS`. A place is a directory, or the URL of an object store."""
 
     kind: SinkKind
     where: str
@@ -53,7 +52,7 @@ class Location:
     @property
     def is_lake(self) -> bool:
         """Whether it is a table into which the job itself commits, without Spark's writer."""
-        return self.kind == "iceberg"
+        return self.kind in ("iceberg", "delta")
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.where}"
@@ -111,7 +110,7 @@ def expression(names: Sequence[str]) -> str | None:
 
 
 def location(raw: Any) -> Location:
-    """Parse `parquet:PLACE`, `iceberg:CATALOG.NAMESPACE.TABLE` or `table:CATALOG.DATABASE.NAME`."""
+    """Parse one of `SINKS`."""
     kind, colon, where = text(raw).partition(":")
     if kind and not colon:
         meant = "table" if _TABLE.fullmatch(kind) else "parquet"
@@ -122,6 +121,8 @@ def location(raw: Any) -> Location:
         return Location("table", _table(where, "table:CATALOG.DATABASE.NAME"))
     if kind == "iceberg":
         return Location("iceberg", _table(where, "iceberg:CATALOG.NAMESPACE.TABLE"))
+    if kind == "delta":
+        return Location("delta", directory(where))
     if kind != "parquet":
         raise ValueError(f"cannot be {kind}: write {SINKS}")
     return Location("parquet", place(where))

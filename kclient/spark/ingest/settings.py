@@ -376,9 +376,9 @@ def _writing(found: Found) -> Iterator[str]:
 def _into_tables(found: Found) -> Iterator[str]:
     sink, keys = found.get("sink"), found.get("partition_by", PARTITION_KEYS[:1])
     if sink is not None and not sink.is_lake and keys not in (PARTITION_KEYS[:1], PARTITION_KEYS):
-        yield "--partition-by must be topic, or topic,date(timestamp): other keys are for --sink iceberg:…"
+        yield "--partition-by must be topic, or topic,date(timestamp): other keys are for --sink iceberg:… and delta:…"
     if sink is not None and "job" in found and not sink.is_lake:
-        yield "--job names a job in its table: it is for --sink iceberg:…"
+        yield "--job names a job in its table: it is for --sink iceberg:… and delta:…"
     if sink is not None and "catalog" in found and sink.kind != "iceberg":
         yield "--catalog is for --sink iceberg:…: leave it out"
     if sink is None or not sink.is_lake:

@@ -3,7 +3,7 @@
     parquet:DIR  --writer direct    _manifest           the files that it names
     parquet:DIR  --writer spark     _spark_metadata     the files that it names; `_kclient/job.json` names its job
     table:NAME                      the table format    the files in its log
-    iceberg:NAME                    the table           its files; the progress of each job in it: `resume.py`
+    iceberg:NAME, delta:DIR         the table           its files; the progress of each job in it: `resume.py`
 
 Spark's sink skips a batch number that its log has, even from another job: in the directory of another job the first
 batches of a new one would be lost without an error. So every sink belongs to one checkpoint.

@@ -1,0 +1,139 @@
+"""Ingest into a Delta table with the direct engine: each record once, and the table says where the job goes on."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from deltalake import DeltaTable
+
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import ConfigError, SinkError
+from kclient.spark.ingest import engine_direct
+from kclient.spark.ingest import run as ingest
+from kclient.spark.ingest.settings import IngestSettings
+from tests.spark.jobs.delta_job_support import DeltaLake, assert_exactly_once
+from tests.spark.jobs.support import fill, given, run
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 3}) as running:
+        yield running
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> DeltaLake:
+    return DeltaLake(tmp_path)
+
+
+def test_records_land_in_a_table_once_over_several_runs(cluster: EmbeddedCluster, lake: DeltaLake) -> None:
+    wanted = fill(cluster, 100)
+    first = lake.run(cluster)
+    assert len(first.batches) >= 2
+    assert_exactly_once(lake, wanted)
+    assert lake.by_duckdb() == sorted(wanted)
+    before, version = list(wanted), lake.table.version()
+    wanted += fill(cluster, 100, first=100)
+    assert lake.run(cluster).results[0].rows == 100
+    assert_exactly_once(lake, wanted)
+    assert lake.by_polars(version) == sorted(before)
+    assert lake.run(cluster).batches == []
+
+
+def test_a_job_whose_checkpoint_is_lost_goes_on_where_the_table_says(
+    cluster: EmbeddedCluster, lake: DeltaLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = fill(cluster, 100)
+    lake.run(cluster)
+    shutil.rmtree(lake.checkpoint)
+    wanted += fill(cluster, 50, first=100)
+    with caplog.at_level("WARNING", "kclient.spark"):
+        assert lake.run(cluster).results[0].rows == 50
+    assert "goes on after that, as the table says" in caplog.text
+    assert_exactly_once(lake, wanted)
+
+
+def test_a_run_of_the_same_job_beside_this_one_is_fenced(
+    cluster: EmbeddedCluster, lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = fill(cluster, 200)
+    works, met = engine_direct.BatchCommitter.count, list[str]()
+
+    def overtaken(self: Any, name: str, *args: Any) -> Any:
+        met.append(name)
+        if len(met) == 2:  # this run's second batch is written; another one lands it, and all the rest
+            run(cluster, lake.root / "other", sink=f"delta:{lake.where}", job="nightly", max_per_trigger=1000)
+        return works(self, name, *args)
+
+    monkeypatch.setattr(engine_direct.BatchCommitter, "count", overtaken)
+    with pytest.raises(SinkError, match="Another run of the job nightly has gone on"):
+        lake.run(cluster, job="nightly")
+    assert len(met) == 3
+    assert_exactly_once(lake, wanted)
+    monkeypatch.undo()
+    assert lake.run(cluster, job="nightly").batches == []
+    assert_exactly_once(lake, wanted)
+
+
+def test_a_commit_whose_answer_is_lost_counts_once(
+    cluster: EmbeddedCluster, lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = fill(cluster, 100)
+    works = DeltaTable.create_write_transaction
+
+    def losing(self: DeltaTable, *args: Any, **kwargs: Any) -> None:
+        works(self, *args, **kwargs)
+        raise OSError("Generic S3 error: operation timed out")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", losing)
+    assert len(lake.run(cluster).batches) >= 2
+    assert_exactly_once(lake, wanted)
+
+
+def test_decoded_values_are_columns_and_more_of_them_come_by_evolution(
+    cluster: EmbeddedCluster, lake: DeltaLake
+) -> None:
+    cluster.produce("orders", ['{"id": 1, "at": "2026-01-02T03:04:05.678Z", "tags": [{"k": "a"}]}'])
+    schema = "id BIGINT, at TIMESTAMP, tags ARRAY<STRUCT<k: STRING>>"
+    settings = {"format": "json", "evolve": "add-columns", "partition_by": "date(timestamp)"}
+    lake.run(cluster, schema=schema, **settings)
+    cluster.produce("orders", ['{"id": 2, "price": 1.50}'])
+    lake.run(cluster, schema=f"{schema}, price DECIMAL(10,2)", **settings)
+    rows = polars.read_delta(lake.where).sort("id")
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.UTC)
+    assert rows["at"].to_list() == [at, None]
+    assert rows["tags"].to_list() == [[{"k": "a"}], None]
+    assert [None if price is None else str(price) for price in rows["price"]] == [None, "1.50"]
+    assert lake.table.metadata().partition_columns == ["_timestamp_day"]
+    assert rows["_timestamp_day"].null_count() == 0
+
+
+def test_a_topic_per_table_of_several_topics_is_divided_by_topic(
+    cluster: EmbeddedCluster, lake: DeltaLake
+) -> None:
+    cluster.create_topic("clicks", 1)
+    wanted = fill(cluster, 30) + fill(cluster, 30, topic="clicks")
+    lake.run(cluster, topics="orders,clicks")
+    assert_exactly_once(lake, wanted)
+    assert sorted(row["_topic"] for row in lake.table.partitions()) == ["clicks", "orders"]
+
+
+def test_a_key_that_delta_does_not_have_is_refused_before_anything_is_written(
+    cluster: EmbeddedCluster, lake: DeltaLake
+) -> None:
+    fill(cluster, 10)
+    with pytest.raises(ConfigError, match=r"bucket is no transform of Delta.*--sink iceberg:…"):
+        lake.run(cluster, partition_by="bucket(4,_key)")
+    assert list(lake.root.iterdir()) == []
+
+
+def test_a_store_that_cannot_be_written_to_yet_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    settings = given(cluster.bootstrap_servers, tmp_path, sink="delta:s3://bucket/table")
+    with pytest.raises(ConfigError, match="--sink cannot be on s3"):
+        ingest.run(IngestSettings.parse(settings))
