@@ -1,4 +1,4 @@
-"""pytest fixtures: a Kafka cluster in this process for each test, or one for the whole run; no Java, no Docker.
+"""pytest fixtures: a Kafka cluster in this process, for each test or the whole run, or in a simulation; no Java.
 
     def test_orders(kafka):
         kafka.produce("orders", ["one", "two"])
@@ -8,8 +8,13 @@
     @pytest.mark.kafka_cluster(brokers=1, release="2.8", config={"group.max.size": 2}, topics={"orders": 6})
     def test_old(kafka): ...
 
+    def test_nothing_is_lost(kafka_simulation):
+        async def scenario(simulation): ...  # see kclient.simulation
+        kafka_simulation(scenario, seeds=range(1, 21), topics={"orders": 6})
+
 `--kafka-bootstrap HOST:PORT` runs the same tests against a real cluster; what only the embedded one can do is skipped
-there, by name. `--kafka-seed N` repeats a run's random ids. Nothing but pytest is imported until a fixture is used.
+there, by name. `--kafka-seed N` repeats a run's random ids, and runs simulations with this seed alone. Nothing but
+pytest is imported until a fixture is used.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from kclient.embedded import EmbeddedCluster
+    from kclient.simulation import SimulationRunner
 
 BROKERS = 3
 MARK = "kafka_cluster"
@@ -37,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kafka-seed",
         type=int,
         metavar="N",
-        help="repeat the random ids of a run of the embedded Kafka cluster (a failing test names its seed)",
+        help="repeat the random ids of a run of the embedded Kafka cluster, or a run of kafka_simulation "
+        "(a failing test names its seed)",
     )
     group.addoption(
         "--kafka-bootstrap",
@@ -87,6 +94,14 @@ def kafka_cluster(
     """One Kafka cluster for all tests that use this fixture; they share its topics and groups."""
     with _cluster(request, dict(kafka_cluster_options)) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def kafka_simulation(request: pytest.FixtureRequest) -> SimulationRunner:
+    """Run scenarios under virtual time and faults, once for each seed; with `--kafka-seed` for that one alone."""
+    from kclient.simulation import SimulationRunner
+
+    return SimulationRunner(request.config.getoption("--kafka-seed"))
 
 
 def _cluster(request: pytest.FixtureRequest, options: dict[str, Any]) -> AbstractContextManager[Any]:

@@ -35,7 +35,8 @@ class Runtime:
     """The client's environment. Tests pass a seeded `rng` and their own `wall_clock`."""
 
     rng: random.Random = attrs.field(factory=_system_rng)
-    wall_clock: Callable[[], float] = time.time
+    # Looked up when it is made: a simulation replaces time.time while it runs.
+    wall_clock: Callable[[], float] = attrs.field(factory=lambda: time.time)
 
     @classmethod
     def seeded(cls, seed: int | str) -> Runtime:

@@ -1,4 +1,20 @@
-"""Programs under simulated time: a virtual clock, an in-memory network, hosts that crash; one seed, one history.
+"""Your own consumers under simulated time: virtual clock, network in memory, processes that crash; one seed, one run.
+
+    from kclient.simulation import Simulation, simulate
+
+    async def scenario(simulation: Simulation) -> None:
+        simulation.start("billing-1", bill, simulation.bootstrap_servers)     # bill: the code to test
+        faults = simulation.draw_faults(seconds=60)
+        await asyncio.gather(simulation.produce("orders", orders, seconds=60), simulation.inject(faults))
+        await simulation.heal()
+        await simulation.all_handled()
+
+    simulate(scenario, seed=7, brokers=3, topics={"orders": 6})
+
+The pytest fixture `kafka_simulation` runs a scenario for many seeds. `simulation.py` has the calls of a scenario,
+`faults.py` the kinds of faults, `members.py` what a process is, `handled.py` what was handled.
+
+Below it is a world that knows nothing of Kafka:
 
     from kclient.simulation.world import World, run
 
@@ -33,4 +49,32 @@ Each module imports only from those above it:
     loop.py       time, order, the digest              network.py    hosts, connections, cuts
                                                        sockets.py    names, connecting, listening, TLS
     world.py      one run, and what is not real in it
+    members.py · handled.py · faults.py · simulation.py    Kafka: processes, records, faults, a run of all
 """
+
+from kclient.simulation.faults import PlannedFault
+from kclient.simulation.handled import HandledRecords
+from kclient.simulation.members import SimulatedMember
+from kclient.simulation.simulation import Simulation, SimulationRunner, simulate
+from kclient.simulation.stuck import (
+    SimulationDeadlockError,
+    SimulationLivelockError,
+    SimulationStuckError,
+    SimulationTimeoutError,
+)
+from kclient.simulation.world import Outcome, SimulationForbiddenError
+
+__all__ = [
+    "HandledRecords",
+    "Outcome",
+    "PlannedFault",
+    "SimulatedMember",
+    "Simulation",
+    "SimulationDeadlockError",
+    "SimulationForbiddenError",
+    "SimulationLivelockError",
+    "SimulationRunner",
+    "SimulationStuckError",
+    "SimulationTimeoutError",
+    "simulate",
+]

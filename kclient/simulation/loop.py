@@ -6,14 +6,16 @@ plain callbacks keep theirs, because asyncio itself relies on it. Equal deadline
 
 Connections, ports and names lead to `sockets`, which the network provides; executors run their function in place.
 
-A run that cannot go on raises SimDeadlock when nothing can ever happen again (a lost wakeup), SimTimeout past the
-limit (a hang), SimLivelock when a virtual second holds too many callbacks (a hot loop).
+A run that cannot go on raises SimulationDeadlockError when nothing can ever happen again (a lost wakeup),
+SimulationTimeoutError past the limit (a hang), SimulationLivelockError when a virtual second holds too many callbacks
+(a hot loop).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import signal
 from array import array
 from asyncio import base_events
 from collections.abc import Callable, Coroutine
@@ -23,7 +25,7 @@ from typing import Any, Final, Protocol
 
 from kclient.simulation.process import CURRENT_PROCESS, UP, Process, current_name
 from kclient.simulation.schedule import SimFuture, SimHandle, SimTask, SimTimer, Timers
-from kclient.simulation.stuck import RunLimits, SimDeadlock, callback_name, waiting_tasks
+from kclient.simulation.stuck import RunLimits, SimulationDeadlockError, callback_name, waiting_tasks
 
 CALLBACK_SECONDS: Final = 5e-6
 CALLBACKS_A_SECOND: Final = 50_000  # of virtual time; 200,000 is what never jumping gives
@@ -106,6 +108,7 @@ class SimLoop(base_events.BaseEventLoop):
         self.processes: list[Process] = []  # every incarnation
         self.resumed: list[Process] = []
         self._sockets: LoopSockets | None = None
+        self._signal_handlers: dict[int, Any] = {}  # of what runs in no process
         self._now = 0.0
         self._numbers = 0
         self._ready: list[SimHandle] = []
@@ -209,6 +212,27 @@ class SimLoop(base_events.BaseEventLoop):
         done.add_done_callback(lambda _: timer.cancel())
         return done
 
+    # --- signals
+
+    def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: object) -> None:
+        """Set the handler in the process that runs, or outside of all. Nothing but a test sends signals."""
+        self.set_signal_handler(sig, lambda number, frame: callback(*args))
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        return self.handlers_of_process().pop(sig, None) is not None
+
+    def set_signal_handler(self, sig: int, handler: Any) -> Any:
+        """See `signal.signal`: return the handler before."""
+        handlers = self.handlers_of_process()
+        before = handlers.get(sig, signal.SIG_DFL)
+        handlers[sig] = handler
+        return before
+
+    def handlers_of_process(self) -> dict[int, Any]:
+        """Return the signal handlers of the process that runs."""
+        process = CURRENT_PROCESS.get()
+        return self._signal_handlers if process is None else process.signal_handlers
+
     # --- the trace
 
     def trace(self, *words: object) -> None:
@@ -262,7 +286,7 @@ class SimLoop(base_events.BaseEventLoop):
         """Move the clock to the next timer."""
         when = self.timers.next_time()
         if when is None:
-            raise SimDeadlock(f"nothing can happen after {self._now:.6f} s", waiting_tasks(self))
+            raise SimulationDeadlockError(f"nothing can happen after {self._now:.6f} s", waiting_tasks(self))
         self._now = max(self._now, when)
 
     def _permute_steps(self, batch: list[SimHandle]) -> None:

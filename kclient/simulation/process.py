@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import enum
-from typing import Final
+from typing import Any, Final
 
 
 class ProcessState(enum.Enum):
@@ -36,6 +36,7 @@ class Process:
         self.name: str = name
         self.addresses: tuple[str, ...] = addresses
         self.state: ProcessState = ProcessState.UP
+        self.signal_handlers: dict[int, Any] = {}  # what signal.signal() has set in it, by number
         self._pauses = 0
         self._parked: list[asyncio.Handle] = []
         self._kept: list[object] = []  # what a dead process held

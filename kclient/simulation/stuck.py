@@ -11,7 +11,7 @@ import attrs
 FRAMES: Final = ("cr_frame", "gi_frame", "ag_frame")
 
 
-class SimStuck(Exception):
+class SimulationStuckError(Exception):
     """A run that cannot go on. `tasks`: one line for each task that is not done."""
 
     def __init__(self, text: str, tasks: list[str]) -> None:
@@ -19,15 +19,15 @@ class SimStuck(Exception):
         self.tasks = tasks
 
 
-class SimDeadlock(SimStuck):
+class SimulationDeadlockError(SimulationStuckError):
     """No callback is ready and no timer is set: a wakeup was lost."""
 
 
-class SimTimeout(SimStuck):
+class SimulationTimeoutError(SimulationStuckError):
     """The limit of virtual time has passed."""
 
 
-class SimLivelock(SimStuck):
+class SimulationLivelockError(SimulationStuckError):
     """Too many callbacks in one virtual second: something spins."""
 
 
@@ -41,15 +41,17 @@ class RunLimits:
     _callbacks_then: int = 0
 
     def check(self, loop: asyncio.AbstractEventLoop, callbacks: int) -> None:
-        """Raise SimTimeout or SimLivelock if a limit has passed, after so many callbacks."""
+        """Raise SimulationTimeoutError or SimulationLivelockError if a limit has passed, after so many callbacks."""
         now = loop.time()
         if now > self.seconds:
-            raise SimTimeout(f"not done within {self.seconds} virtual s", waiting_tasks(loop))
+            raise SimulationTimeoutError(f"not done within {self.seconds} virtual s", waiting_tasks(loop))
         if now - self._second_began >= 1.0:
             self._second_began, self._callbacks_then = now, callbacks
         elif callbacks - self._callbacks_then > self.callbacks_a_second:
             since = f"in the second from {self._second_began:.6f} s"
-            raise SimLivelock(f"more than {self.callbacks_a_second} callbacks {since}", waiting_tasks(loop))
+            raise SimulationLivelockError(
+                f"more than {self.callbacks_a_second} callbacks {since}", waiting_tasks(loop)
+            )
 
 
 def callback_name(callback: object) -> str:

@@ -12,6 +12,7 @@ import gc
 import itertools
 import os
 import random
+import signal
 import socket
 import sys
 import threading
@@ -24,6 +25,7 @@ from unittest.mock import patch
 
 import attrs
 
+from kclient.bridge import LoopThread
 from kclient.config import rules
 from kclient.runtime import Runtime
 from kclient.simulation.loop import SimLoop
@@ -34,7 +36,7 @@ T = TypeVar("T")
 EPOCH: Final = 1_767_225_600.0  # the wall clock at the start: 1 January 2026, UTC
 
 
-class SimForbidden(RuntimeError):
+class SimulationForbiddenError(RuntimeError):
     """Code under simulation reached for the real world."""
 
 
@@ -116,7 +118,7 @@ def run(
     history: bool = False,
     **options: Any,
 ) -> Outcome[T]:
-    """Run `main(world)` to its end. What it raises comes out with the seed noted on it. Raise SimStuck."""
+    """Run `main(world)` to its end. What it raises comes out with the seed noted on it. Raise SimulationStuckError."""
     with uncollected():  # around the world, so that nothing of it is left when the collector looks
         return _run(seed, main, limit=limit, history=history, **options)
 
@@ -209,28 +211,45 @@ def _patched(loop: SimLoop, rng: Random, wall_clock: Callable[[], float]) -> Ite
 def _replacements(
     loop: SimLoop, rng: Random, wall_clock: Callable[[], float]
 ) -> Iterator[tuple[Any, str, Any]]:
-    yield time, "time", wall_clock
-    yield time, "time_ns", lambda: int(wall_clock() * 1e9)
-    for name in ("monotonic", "perf_counter"):
-        yield time, name, loop.time
-        yield time, f"{name}_ns", lambda: int(loop.time() * 1e9)
-    yield os, "urandom", rng.randbytes
-    yield random, "_urandom", rng.randbytes  # SystemRandom, and with it `secrets`
-    yield time, "sleep", _refused("time.sleep", time.sleep)
-    yield threading.Thread, "start", _refused("threading.Thread.start", threading.Thread.start)
-    yield socket.socket, "connect", _refused("socket.socket.connect", socket.socket.connect)
+    clocks: dict[str, Callable[[], Any]] = {
+        "time": wall_clock,
+        "time_ns": lambda: int(wall_clock() * 1e9),
+        "monotonic": loop.time,
+        "monotonic_ns": lambda: int(loop.time() * 1e9),
+        "perf_counter": loop.time,
+        "perf_counter_ns": lambda: int(loop.time() * 1e9),
+    }
+    for name, clock in clocks.items():
+        yield time, name, _here(clock, getattr(time, name))
+    yield os, "urandom", _here(rng.randbytes, os.urandom)
+    yield random, "_urandom", _here(rng.randbytes, os.urandom)  # SystemRandom, and with it `secrets`
+    yield time, "sleep", _here(_refused("time.sleep"), time.sleep)
+    yield threading.Thread, "start", _here(_refused("threading.Thread.start"), threading.Thread.start)
+    yield socket.socket, "connect", _here(_refused("socket.socket.connect"), socket.socket.connect)
+    # Another test's Consumer may have started the thread that a Consumer in the world would use.
+    yield LoopThread, "join", _here(_refused("Consumer"), LoopThread.join)
+    yield signal, "signal", _here(loop.set_signal_handler, signal.signal)
     yield sys, "unraisablehook", _noted_by(loop)
     yield rules, "_consumers", itertools.count(1)  # client ids are counted by process
 
 
-def _refused(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse it to the thread that runs the world; another one, of a library that waits, is none of the world's."""
+def _here(in_world: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Replace a function for the thread that runs the world; others, of an embedded cluster, are in the real one."""
     here = threading.get_ident()
 
+    def call(*args: Any, **keywords: Any) -> Any:
+        return (in_world if threading.get_ident() == here else real)(*args, **keywords)
+
+    return call
+
+
+def _refused(name: str) -> Callable[..., Any]:
     def refuse(*args: Any, **keywords: Any) -> Any:
-        if threading.get_ident() != here:
-            return real(*args, **keywords)
-        raise SimForbidden(f"{name} was called while a seed runs")
+        raise SimulationForbiddenError(
+            f"{name} was called in a simulation, which has one thread, virtual time and no real network. Use "
+            "AsyncConsumer instead of Consumer, asyncio.sleep() instead of time.sleep(), and run_in_executor() or "
+            "asyncio.to_thread() for what blocks."
+        )
 
     return refuse
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -214,3 +215,55 @@ def test_an_empty_address_does_not_mean_the_embedded_cluster(project: pytest.Pyt
     result = project.runpytest_subprocess("--kafka-bootstrap=")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*bootstrap_servers*must name at least one host:port*"])
+
+
+SIMULATED = """
+    import asyncio
+
+    def test_seven_fails(kafka_simulation):
+        async def scenario(simulation):
+            await asyncio.sleep(600.0)
+            print(f"seed {simulation.seed} at {simulation.now:.0f} s")
+            assert simulation.seed != 7
+
+        kafka_simulation(scenario, seeds=range(5, 10), brokers=1)
+"""
+
+
+def test_a_simulation_runs_each_seed_and_names_the_one_that_fails(project: pytest.Pytester) -> None:
+    project.makepyfile(SIMULATED)
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["seed 5 at 600 s", "seed 6 at 600 s", "seed 7 at 600 s"])
+    result.stdout.fnmatch_lines(["E * assert 7 != 7*", "*repeat it with: pytest --kafka-seed=7"])
+    result.stdout.no_fnmatch_line("seed 8*")
+
+
+@pytest.mark.parametrize(("seed", "outcome"), [(7, "failed"), (8, "passed")])
+def test_a_seed_on_the_command_line_is_the_only_one_that_runs(
+    project: pytest.Pytester, seed: int, outcome: str
+) -> None:
+    project.makepyfile(SIMULATED)
+    result = project.runpytest_subprocess("-s", f"--kafka-seed={seed}")
+    result.assert_outcomes(**{outcome: 1})
+    assert set(re.findall(r"seed (\d+) at 600 s", "\n".join(result.outlines))) == {str(seed)}
+
+
+def test_a_simulation_leaves_the_cluster_of_the_run_alone(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from kclient import Consumer
+
+        def test_both(kafka_cluster, kafka_simulation):
+            async def scenario(simulation):
+                await simulation.produce("orders", ["a"], seconds=60.0)
+
+            kafka_cluster.produce("orders", ["a", "b"])
+            settings = {"group_id": "g", "auto_offset_reset": "earliest", "session_timeout_ms": 6000}
+            with Consumer("orders", bootstrap_servers=kafka_cluster.bootstrap_servers, **settings) as consumer:
+                assert len(consumer.poll(10.0)) > 0
+                kafka_simulation(scenario, seeds=[1, 2])
+                consumer.commit()
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=1)

@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from kclient.simulation.stuck import SimLivelock, SimStuck, first_line
+from kclient.simulation.stuck import SimulationLivelockError, SimulationStuckError, first_line
 from kclient.simulation.world import World, run
 from tests.simulation import faults, invariants
 from tests.simulation.bounds import convergence_seconds, progress_seconds
@@ -88,7 +88,7 @@ def run_plan(
 
     try:
         outcome = run(seed, main, limit=LIMIT, history=history)
-    except SimStuck as exc:
+    except SimulationStuckError as exc:
         return _stuck(seed, plan, stages[0], exc)
     stage = stages[0]
     found = [Violation("I-38", outcome.seconds, finding) for finding in outcome.findings]
@@ -104,9 +104,9 @@ def run_plan(
     )
 
 
-def _stuck(seed: int, plan: Plan, stage: Stage, stuck: SimStuck) -> Verdict:
+def _stuck(seed: int, plan: Plan, stage: Stage, stuck: SimulationStuckError) -> Verdict:
     """A run that could not go on: a hot loop, or something that waits for ever."""
-    broken = "I-26" if isinstance(stuck, SimLivelock) else "I-25"
+    broken = "I-26" if isinstance(stuck, SimulationLivelockError) else "I-25"
     violations = (*stage.violations, Violation(broken, stage.now, first_line(stuck)))
     callbacks = stage.world.loop.callbacks
     return Verdict(seed, plan, violations, "", stage.now, callbacks, stage.published)

@@ -11,7 +11,7 @@ import pytest
 
 from kclient.simulation.loop import CALLBACK_SECONDS, SimLoop
 from kclient.simulation.schedule import SimFuture
-from kclient.simulation.stuck import SimDeadlock, SimLivelock, SimTimeout
+from kclient.simulation.stuck import SimulationDeadlockError, SimulationLivelockError, SimulationTimeoutError
 from kclient.simulation.world import World, run
 
 
@@ -46,7 +46,7 @@ def test_a_lost_wakeup_is_a_deadlock_that_names_who_waits_for_what() -> None:
         host = world.host("member")
         await host.start(waits_for_ever(asyncio.Event()), name="heartbeat")
 
-    with pytest.raises(SimDeadlock) as caught:
+    with pytest.raises(SimulationDeadlockError) as caught:
         run(77, main)
     text = str(caught.value)
     assert "heartbeat on member (up)" in text
@@ -60,7 +60,7 @@ def test_a_cancelled_timer_does_not_hide_a_deadlock() -> None:
         world.loop.call_later(5.0, print).cancel()
         await world.loop.create_future()
 
-    with pytest.raises(SimDeadlock):
+    with pytest.raises(SimulationDeadlockError):
         run(1, main)
 
 
@@ -69,7 +69,7 @@ def test_a_hang_is_a_timeout() -> None:
         while True:  # noqa: ASYNC110 – it is to hang
             await asyncio.sleep(1.0)
 
-    with pytest.raises(SimTimeout, match=r"60 virtual s(.|\n)*main"):
+    with pytest.raises(SimulationTimeoutError, match=r"60 virtual s(.|\n)*main"):
         run(1, main, limit=60)
 
 
@@ -82,7 +82,7 @@ def test_a_hot_loop_is_a_livelock(pause: float) -> None:
     async def main(world: World) -> None:
         await asyncio.create_task(spins())
 
-    with pytest.raises(SimLivelock, match=r"spins \(test_loop.py"):
+    with pytest.raises(SimulationLivelockError, match=r"spins \(test_loop.py"):
         run(1, main)
 
 
@@ -95,7 +95,7 @@ def test_work_below_the_limit_is_no_livelock() -> None:
         return "done"
 
     assert run(1, main, callbacks_a_second=1000).result == "done"
-    with pytest.raises(SimLivelock):
+    with pytest.raises(SimulationLivelockError):
         run(1, main, callbacks_a_second=100)
 
 

@@ -16,8 +16,8 @@ import weakref
 
 import pytest
 
-from kclient.simulation.stuck import SimDeadlock
-from kclient.simulation.world import EPOCH, SimForbidden, World, run
+from kclient.simulation.stuck import SimulationDeadlockError
+from kclient.simulation.world import EPOCH, SimulationForbiddenError, World, run
 from tests.simulation.support import RecordingProtocol, connected, in_another_process
 
 
@@ -118,7 +118,7 @@ def test_a_wall_clock_may_be_wrong() -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_nothing_real_may_be_reached(reach: object) -> None:
     async def main(world: World) -> None:
-        with pytest.raises(SimForbidden):
+        with pytest.raises(SimulationForbiddenError):
             reach()
 
     run(1, main)
@@ -184,7 +184,7 @@ def test_nothing_of_a_run_is_left(fails: bool) -> None:
             await world.loop.create_future()
 
     if fails:
-        with pytest.raises(SimDeadlock):
+        with pytest.raises(SimulationDeadlockError):
             run(1, main)
     else:
         run(1, main)
