@@ -155,8 +155,8 @@ def during(
 MOMENTS = [
     (Checkpoint, "begin", "before"),
     (Checkpoint, "begin", "after"),
-    (parquet.Upload, "publish", "before"),
-    (parquet.Upload, "publish", "after"),
+    (parquet.Upload, "finish", "before"),
+    (parquet.Upload, "finish", "after"),
     (RunEpoch, "check", "after"),  # it goes on although a newer run has begun
     (manifest, "create", "before"),
     (manifest, "create", "after"),
@@ -390,6 +390,6 @@ def test_an_epoch_is_kept_in_the_manifest(cluster: EmbeddedCluster, tmp_path: Pa
     assert [found["epoch"] for found in content] == [1, 2]
     newer = manifest.read(s3.url("raw"), "000000000001")
     assert newer is not None
-    older = BatchCommitter(s3.url("raw"), newer.job, None, RunEpoch(s3.url("checkpoint"), "a", 1))
+    older = BatchCommitter(s3.url("raw"), newer.job, epoch=RunEpoch(s3.url("checkpoint"), "a", 1))
     with pytest.raises(SinkError, match="fenced"):
         older.committed_manifest(1, newer.end)
