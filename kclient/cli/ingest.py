@@ -2,6 +2,7 @@
 
 ingest              the job itself, a default command
 ingest status       the state of a checkpoint, without Spark
+ingest verify       whether every offset is in the job's table once
 ingest gc           what killed batches left, taken away
 """
 
@@ -22,6 +23,7 @@ from kclient.cli import program
 from kclient.cli.exit_codes import FAILED, INTERRUPTED, OK, exit_code
 from kclient.cli.ingest_gc import gc
 from kclient.cli.ingest_status import status
+from kclient.cli.ingest_verify import verify
 from kclient.cli.options import ConnectionOptions, choice, flag, option, warn_of_arguments
 from kclient.cli.reporters import IngestReporter, JsonLines, plan_line, reporters
 from kclient.errors import ConfigError, InternalError, KclientError, SinkError
@@ -227,6 +229,7 @@ def ingest_app(group: Group) -> App:
     app = App(name="ingest", help=HELP, group=group, group_commands=Group("Afterwards", sort_key=20))
     app.default(ingest)
     app.command(status)
+    app.command(verify)
     app.command(gc)
     return app
 

@@ -1,6 +1,6 @@
 """`kclient ingest gc`: remove what killed batches left in a sink. Without `--apply` it only lists the files.
 
-Files that no manifest names, and temporary ones. Never a file that counts, and nothing that a job did not write.
+Files that no manifest or snapshot names, and temporary ones. Never a file that counts, nor one that no job wrote.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json as json_form
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import attrs
@@ -18,7 +19,9 @@ from kclient.cli.exit_codes import OK
 from kclient.cli.options import flag, option
 from kclient.cli.reporters import size_text
 from kclient.errors import ArgumentError, ConfigError
-from kclient.spark.ingest.setting_values import location
+from kclient.runtime import Runtime
+from kclient.spark.ingest.resume import open_table
+from kclient.spark.ingest.setting_values import Location, location
 from kclient.spark.option_table import duration_ms
 from kclient.spark.sink import manifest
 from kclient.spark.sink.manifest import MIN_AGE_MS, Garbage
@@ -26,6 +29,8 @@ from kclient.spark.sink.manifest import gc as remove
 from kclient.text import LONGEST_PATH, format_count, printable
 
 HOUR_MS: Final = 3_600_000
+TABLE_AGE_MS: Final = 72 * HOUR_MS
+"""As Iceberg's own remove_orphan_files: whoever writes into a table holds no lock on it."""
 
 
 def _age(_type: Any, tokens: tuple[Token, ...]) -> int:
@@ -36,50 +41,72 @@ def _age(_type: Any, tokens: tuple[Token, ...]) -> int:
 def gc(
     *,
     sink: Annotated[
-        str | None, option("the sink, or a directory of dead letters (required)", "parquet:DIR")
+        str | None,
+        option(
+            "the sink, or a directory of dead letters (required)",
+            "parquet:DIR|iceberg:CATALOG.NAMESPACE.TABLE",
+        ),
     ] = None,
+    catalog: Annotated[str | None, option("the Iceberg catalogs, in the form of pyiceberg", "FILE")] = None,
     older_than: Annotated[
-        int,
+        int | None,
         option(
             "leave younger files: tasks of a killed job may still be writing them",
             "2h",
             converter=_age,
-            show_default=f"{MIN_AGE_MS // HOUR_MS}h",
+            show_default=f"{MIN_AGE_MS // HOUR_MS}h, and of a table {TABLE_AGE_MS // HOUR_MS}h",
         ),
-    ] = MIN_AGE_MS,
+    ] = None,
     apply: Annotated[bool, flag("remove them; without it they are only listed")] = False,
     json: Annotated[bool, flag("one JSON object")] = False,
 ) -> int:
-    """List, and with --apply remove, the files that killed batches left in a sink: no manifest names them.
+    """List, and with --apply remove, the files that killed batches left in a sink: no manifest or snapshot names them.
 
     A file that counts is never touched. A sink in a directory must be free: no job may work there meanwhile. In an
-    object store only files of ranges that have landed by other files are removed, so jobs may go on.
+    object store only files of ranges that have landed by other files are removed, so jobs may go on. In a table nothing
+    stops a job, so a batch must not take longer than --older-than.
     """
-    root = _root(sink)
-    found = remove(root, apply=apply, min_age_ms=older_than)
+    where = _location(sink)
+    if where.is_lake:
+        found = _table_files(where, catalog, TABLE_AGE_MS if older_than is None else older_than, apply=apply)
+    else:
+        if catalog is not None:
+            raise ArgumentError("--catalog is for --sink iceberg:…: leave it out.")
+        age = MIN_AGE_MS if older_than is None else older_than
+        found = remove(_root(where), apply=apply, min_age_ms=age)
     if json:
-        sys.stdout.write(json_form.dumps(_fields(root, found, removed=apply)) + "\n")
+        sys.stdout.write(json_form.dumps(_fields(where, found, removed=apply)) + "\n")
         return OK
     sys.stdout.write("".join(f"{printable(file.path, LONGEST_PATH)}\t{file.bytes}\n" for file in found))
-    sys.stderr.write(
-        _sentence(found, removed=apply) + _next(found, str(sink), older_than, removed=apply) + "\n"
-    )
+    typed = [str(sink), *(["--catalog", catalog] if catalog is not None else [])]
+    sys.stderr.write(_sentence(found, removed=apply) + _next(found, typed, older_than, removed=apply) + "\n")
     return OK
 
 
-def _root(sink: str | None) -> str:
-    """Return the sink's directory or URL.
+def _table_files(where: Location, catalog: str | None, age_ms: int, *, apply: bool) -> list[Garbage]:
+    """Return the files of jobs that no snapshot of the table names; with `apply` remove them. Raises SinkError."""
+    table = open_table(where.kind, where.where, catalog)
+    found = table.garbage(Runtime().wall_ms() - age_ms)
+    if apply:
+        table.remove(found)
+    return found
 
-    Raises ArgumentError or ConfigError if it is not a sink, SinkError if it cannot be read.
-    """
+
+def _location(sink: str | None) -> Location:
+    """Return the sink. Raises ArgumentError."""
     if sink is None:
         raise ArgumentError(f"--sink is missing. Type: {program()} ingest gc --sink parquet:DIR")
     try:
         found = location(sink)
     except ValueError as exc:
         raise ArgumentError(f"--sink {exc}. Type: {program()} ingest gc --sink parquet:DIR") from None
-    if found.kind != "parquet":
+    if found.kind == "table":
         raise ArgumentError("--sink is a table, which its own tools clean: VACUUM, or remove_orphan_files.")
+    return found
+
+
+def _root(found: Location) -> str:
+    """Return the sink's directory or URL. Raise ConfigError if it is not a sink, SinkError if it cannot be read."""
     if not manifest.exists(found.where):
         raise ConfigError(
             f"{found.where} is not a sink with a manifest: it has no {manifest.DIRECTORY}. "
@@ -95,18 +122,18 @@ def _sentence(found: list[Garbage], *, removed: bool) -> str:
     return f"removed {what}" if removed else f"would remove {what}; nothing has changed yet"
 
 
-def _next(found: list[Garbage], sink: str, older_than: int, *, removed: bool) -> str:
+def _next(found: list[Garbage], sink: Sequence[str], older_than: int | None, *, removed: bool) -> str:
     """Return the command line that removes the listed files."""
     if removed or not found:
         return ""
-    age = "" if older_than == MIN_AGE_MS else f" --older-than {older_than}ms"
-    return f". Type: {program()} ingest gc --sink {shlex.quote(sink)}{age} --apply"
+    age = "" if older_than is None else f" --older-than {older_than}ms"
+    return f". Type: {program()} ingest gc --sink {shlex.join(sink)}{age} --apply"
 
 
-def _fields(root: str, found: list[Garbage], *, removed: bool) -> dict[str, Any]:
+def _fields(where: Location, found: list[Garbage], *, removed: bool) -> dict[str, Any]:
     """Return the fields of the JSON output."""
     return {
-        "sink": root,
+        "sink": str(where) if where.is_lake else where.where,
         "removed": removed,
         "bytes": sum(file.bytes for file in found),
         "files": [attrs.asdict(file) for file in found],

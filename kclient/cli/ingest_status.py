@@ -26,6 +26,7 @@ from kclient.runtime import Runtime
 from kclient.spark.cluster_lookup import ClusterLookup
 from kclient.spark.ingest import sinks
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Position
+from kclient.spark.ingest.resume import open_table
 from kclient.spark.ingest.setting_values import expression
 from kclient.spark.option_table import Pattern, Topics
 from kclient.spark.ranges import LogBounds
@@ -49,9 +50,10 @@ class Status:
     checkpoint: str
     job: Job
     position: Position
-    rows: int | None  # a table's are not known here
+    rows: int | None  # of a table only with --catalog, and all writers' together
     next: Offsets
     ends: Offsets | None
+    table_batch: int | None = None  # the job's last batch in its table
 
     @property
     def lag(self) -> int | None:
@@ -68,18 +70,21 @@ class Status:
 def status(
     *,
     checkpoint: Annotated[str | None, option("the job's checkpoint (required)", "DIR")] = None,
+    catalog: Annotated[
+        str | None, option("look into the job's Iceberg table too, with these catalogs", "FILE")
+    ] = None,
     json: Annotated[bool, flag("one JSON object")] = False,
     connection: Annotated[WhereAsked, Parameter(name="*")] = WhereAsked(),  # noqa: B008 – frozen
 ) -> int:
     """Show the progress of a job's checkpoint, and with -b its lag; needs no Spark, and works while the job runs."""
     if checkpoint is None:
         raise ArgumentError(f"--checkpoint is missing. Type: {program()} ingest status --checkpoint DIR")
-    found = _status(checkpoint, connection)
+    found = _status(checkpoint, catalog, connection)
     sys.stdout.write(json_form.dumps(_fields(found)) + "\n" if json else _text(found))
     return OK
 
 
-def _status(checkpoint: str, connection: ConnectionOptions) -> Status:
+def _status(checkpoint: str, catalog: str | None, connection: ConnectionOptions) -> Status:
     kept = Checkpoint(checkpoint)
     job, position = kept.job(), kept.position()
     if job is None or position is None:
@@ -94,7 +99,21 @@ def _status(checkpoint: str, connection: ConnectionOptions) -> Status:
         _check_same(checkpoint, job, cluster_id, bounds)
         begin = {**{tp: log.start for tp, log in bounds.items()}, **begin}
         ends = {tp: log.end for tp, log in bounds.items()}
-    return Status(str(checkpoint), job, position, sinks.rows(job), begin, ends)
+    rows, batch = sinks.rows(job), None
+    if catalog is not None:
+        rows, batch = _in_table(job, catalog)
+    return Status(str(checkpoint), job, position, rows, begin, ends, batch)
+
+
+def _in_table(job: Job, catalog: str) -> tuple[int | None, int | None]:
+    """Return the rows of the job's table, and the job's last batch in it. Raises ArgumentError, SinkError."""
+    if not job.location.is_lake:
+        raise ArgumentError("--catalog is for a job with --sink iceberg:…: leave it out.")
+    table = open_table(job.location.kind, job.location.where, catalog)
+    if (version := table.find()) is None:
+        return None, None
+    progress = table.progress(version, job.job)
+    return table.rows(version), None if progress is None else progress.batch
 
 
 async def _logs(
@@ -141,6 +160,7 @@ def _text(found: Status) -> str:
         f"checkpoint {printable(found.checkpoint, LONGEST_PATH)}  next batch {next_batch.batch}"
         f"{' (begun before, runs again)' if next_batch.end is not None else ''}  "
         f"sink {printable(found.job.sink, LONGEST_PATH)}  rows {counted}  engine {found.job.engine}"
+        f"{'' if found.table_batch is None else f'  batch {found.table_batch} in the table'}"
     )
     rows = [_row(found, tp) for tp in sorted(found.next)]
     lines = [head, *table(TITLES, rows, right=TITLES[1:])] if rows else [head]
@@ -174,6 +194,8 @@ def _fields(found: Status) -> dict[str, Any]:
         "next_batch": found.position.batch,
         "again": found.position.end is not None,
         "rows": found.rows,
+        "job": found.job.job,
+        "table_batch": found.table_batch,
         "lag_records": found.lag,
         "partitions": [
             {

@@ -73,6 +73,8 @@ def test_rows_are_grouped_by_all_keys_and_keep_their_order() -> None:
     found = {values: some.column("n").to_pylist() for values, some in grouped(rows, [rows["a"], rows["b"]])}
     assert found == {("x", 1): [0, 3], ("y", 2): [1], (None, 3): [2, 4], ("x", 2): [5]}
     assert [values for values, _ in grouped(rows, [])] == [()]
+    none = rows.slice(0, 0)
+    assert list(grouped(none, [none["a"], none["b"]])) == []
     many = [rows["n"]] * 30  # the product of their sizes would be 6 to the 30th
     assert sorted(values[0] for values, _ in grouped(rows, many)) == list(range(6))
 

@@ -136,8 +136,10 @@ def grouped(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not keys or not len(rows):
+    if not keys:
         yield (), rows
+        return
+    if not len(rows):
         return
     encoded = [_flat(key).dictionary_encode(null_encoding="encode") for key in keys]
     codes = encoded[0].indices.cast(pa.int64())

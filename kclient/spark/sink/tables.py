@@ -19,10 +19,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import attrs
-import pyarrow as pa
 
 from kclient.errors import SinkError
 from kclient.log import get_logger
@@ -33,6 +32,9 @@ from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import TableFiles
 from kclient.text import format_names
 from kclient.types import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log: Final = get_logger("kclient.spark")
 

@@ -1,0 +1,174 @@
+"""`ingest verify`: whether every offset that a job has landed is in its table once, by the rows themselves.
+
+    rows of the table: topic, partition, offset → runs of consecutive offsets → sorted, compared with the job's range
+        a run that begins before the one before it has ended        duplicates
+        a run that begins later than that                           a gap
+
+A gap is not a loss by itself: compaction, aborted transactions and their markers leave offsets without a record. The
+log says which it is (`explain`). Memory grows with the number of runs, not of rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kclient.spark.sink.partitions import grouped
+from kclient.types import TopicPartition
+
+
+class Span(NamedTuple):
+    """Offsets from `start` to before `end`."""
+
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return str(self.start) if self.size == 1 else f"{self.start} to {self.end - 1}"
+
+
+@attrs.frozen(kw_only=True)
+class Explained:
+    """What the log says about gaps: its records that the table does not have, and offsets without a record.
+
+    `unknown` are offsets that the log does not hold any more.
+    """
+
+    missing: tuple[Span, ...] = ()
+    absent: tuple[Span, ...] = ()
+    unknown: tuple[Span, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class VerifiedPartition:
+    """One partition: the offsets that the job has landed, and how they are in the table.
+
+    `outside` is how many rows belong to other offsets, those of another job for example. `explained` is None if no log
+    was asked.
+    """
+
+    tp: TopicPartition
+    claimed: Span
+    rows: int
+    outside: int
+    duplicates: tuple[Span, ...]
+    gaps: tuple[Span, ...]
+    explained: Explained | None = None
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether nothing is there twice, and nothing is missing as far as anything can say so."""
+        if self.duplicates:
+            return False
+        return not self.gaps if self.explained is None else not self.explained.missing
+
+
+def verified(
+    batches: Iterable[pa.RecordBatch], first: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+) -> list[VerifiedPartition]:
+    """Compare rows with what a job has landed, from `first` to before `end` of each partition.
+
+    The batches have `_topic`, `_partition` and `_offset`, in any order.
+    """
+    runs: dict[TopicPartition, list[Span]] = defaultdict(list)
+    for batch in batches:
+        for tp, offsets in _by_partition(batch):
+            runs[tp] += _runs(offsets)
+    claimed = {tp: Span(first.get(tp, 0), offset) for tp, offset in sorted(end.items())}
+    return [_compared(tp, span, sorted(runs[tp])) for tp, span in claimed.items()]
+
+
+def missing_in(span: Span, records: Iterable[pa.Array]) -> Iterator[Span]:
+    """Yield the runs of a log's records in a gap: these are what the table lacks."""
+    for offsets in records:
+        yield from (run for run in _runs(offsets) if span.start <= run.start < span.end)
+
+
+def without(span: Span, others: Iterable[Span]) -> Iterator[Span]:
+    """Yield what is left of a span without others that lie inside of it, in order."""
+    at = span.start
+    for other in others:
+        if other.start > at:
+            yield Span(at, other.start)
+        at = other.end
+    if at < span.end:
+        yield Span(at, span.end)
+
+
+def explain(
+    found: VerifiedPartition, log_start: int, read: Callable[[Span], Iterable[pa.Array]]
+) -> VerifiedPartition:
+    """Return a partition with its gaps explained by the log, which begins at `log_start` and is read by `read`."""
+    missing: list[Span] = []
+    absent: list[Span] = []
+    unknown: list[Span] = []
+    for gap in found.gaps:
+        begin = min(max(gap.start, log_start), gap.end)
+        held = Span(begin, gap.end)
+        unknown += [Span(gap.start, begin)] if gap.start < begin else []
+        if held.size:
+            there = list(missing_in(held, read(held)))
+            missing += there
+            absent += without(held, there)
+    return attrs.evolve(
+        found, explained=Explained(missing=tuple(missing), absent=tuple(absent), unknown=tuple(unknown))
+    )
+
+
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.Array]]:
+    for (topic, partition), rows in grouped(batch, [batch.column("_topic"), batch.column("_partition")]):
+        if topic is not None and partition is not None:
+            yield TopicPartition(topic, partition), rows.column("_offset")
+
+
+def _runs(offsets: pa.Array) -> list[Span]:
+    """Return offsets as runs. An offset that is there twice is in two of them."""
+    ordered = offsets.drop_null().sort()
+    if not len(ordered):
+        return []
+    breaks = pc.indices_nonzero(pc.not_equal(pc.pairwise_diff(ordered).fill_null(1), 1))
+    starts = pa.concat_arrays([pa.array([0], pa.uint64()), breaks])
+    firsts = ordered.take(starts).to_pylist()
+    lengths = [*starts.to_pylist()[1:], len(ordered)]
+    return [
+        Span(first, first + length - start)
+        for first, start, length in zip(firsts, starts.to_pylist(), lengths, strict=True)
+    ]
+
+
+def _compared(tp: TopicPartition, claimed: Span, runs: list[Span]) -> VerifiedPartition:
+    duplicates: list[Span] = []
+    gaps: list[Span] = []
+    inside = outside = 0
+    at = claimed.start
+    for run in runs:
+        start, end = max(run.start, claimed.start), min(run.end, claimed.end)
+        size = max(0, end - start)
+        outside += run.size - size
+        inside += size
+        if not size:
+            continue
+        if start < at:
+            duplicates.append(Span(start, min(end, at)))
+        elif start > at:
+            gaps.append(Span(at, start))
+        at = max(at, end)
+    if at < claimed.end:
+        gaps.append(Span(at, claimed.end))
+    return VerifiedPartition(
+        tp=tp,
+        claimed=claimed,
+        rows=inside,
+        outside=outside,
+        duplicates=tuple(duplicates),
+        gaps=tuple(gaps),
+    )

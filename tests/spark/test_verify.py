@@ -1,0 +1,90 @@
+"""Whether every offset is in a table once, by its rows: duplicates, gaps, and what the log says about these."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from kclient.spark.sink.verify import Span, VerifiedPartition, explain, verified
+from kclient.types import TopicPartition
+
+TP, OTHER = TopicPartition("flights", 0), TopicPartition("flights", 1)
+
+
+def rows(*offsets: int | None, tp: TopicPartition = TP) -> pa.RecordBatch:
+    count = len(offsets)
+    return pa.record_batch(
+        {
+            "_topic": pa.array([tp.topic] * count, pa.string()),
+            "_partition": pa.array([tp.partition] * count, pa.int32()),
+            "_offset": pa.array(offsets, pa.int64()),
+        }
+    )
+
+
+def one(*batches: pa.RecordBatch, first: int = 0, end: int = 10) -> VerifiedPartition:
+    [found] = verified(batches, {TP: first}, {TP: end})
+    return found
+
+
+def test_all_offsets_once_in_any_order_are_proven() -> None:
+    found = one(rows(5, 6, 7, 8, 9), rows(3, 1, 0, 4, 2))
+    assert (found.rows, found.duplicates, found.gaps, found.is_proven) == (10, (), (), True)
+
+
+def test_duplicates_and_gaps_are_listed() -> None:
+    found = one(rows(0, 1, 2, 3, 5, 5), rows(2, 3, 7))
+    assert found.duplicates == (Span(2, 4), Span(5, 6))
+    assert found.gaps == (Span(4, 5), Span(6, 7), Span(8, 10))
+    assert (found.rows, found.is_proven) == (9, False)
+    assert [str(span) for span in found.gaps] == ["4", "6", "8 to 9"]
+
+
+def test_rows_of_other_offsets_and_other_writers_are_told_apart() -> None:
+    theirs = pa.record_batch(
+        {"_topic": pa.nulls(2, pa.string()), "_partition": pa.nulls(2, pa.int32()), "_offset": [3, None]}
+    )
+    found = one(rows(1, 2, 3, 4, 5), theirs, first=2, end=4)
+    assert (found.rows, found.outside, found.is_proven) == (2, 3, True)
+
+
+def test_a_partition_without_rows_is_a_gap_and_one_that_nobody_claims_is_not_listed() -> None:
+    found = verified([rows(0, tp=OTHER)], {TP: 5}, {TP: 8})
+    assert [(each.tp, each.gaps) for each in found] == [(TP, (Span(5, 8),))]
+    assert one(first=8, end=8).is_proven
+
+
+def test_the_log_says_what_is_missing_and_what_never_was() -> None:
+    asked: list[Span] = []
+
+    def read(span: Span) -> Iterator[pa.Array]:
+        asked.append(span)
+        yield pa.array([offset for offset in (4, 5, 8) if span.start <= offset < span.end], pa.int64())
+
+    found = explain(one(rows(3, 6)), 2, read)
+    assert asked == [Span(2, 3), Span(4, 6), Span(7, 10)]
+    assert found.explained is not None
+    assert found.explained.unknown == (Span(0, 2),)
+    assert found.explained.missing == (Span(4, 6), Span(8, 9))
+    assert found.explained.absent == (Span(2, 3), Span(7, 8), Span(9, 10))
+    assert not found.is_proven
+    compacted = explain(one(rows(0, 1, 2, 3, 9)), 0, lambda span: [pa.array([], pa.int64())])
+    assert compacted.is_proven
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_counts_as_a_plain_count_does(seed: int) -> None:
+    rng = random.Random(seed)
+    offsets = [rng.randrange(5, 60) for _ in range(rng.randrange(0, 80))]
+    cut = sorted(rng.randrange(len(offsets) + 1) for _ in range(2))
+    found = one(*(rows(*part) for part in (offsets[: cut[0]], offsets[cut[0] :])), first=10, end=50)
+    counts = Counter(offset for offset in offsets if 10 <= offset < 50)
+    gaps = [offset for span in found.gaps for offset in range(*span)]
+    assert gaps == [offset for offset in range(10, 50) if not counts[offset]]
+    twice = {offset for span in found.duplicates for offset in range(*span)}
+    assert twice == {offset for offset, times in counts.items() if times > 1}
+    assert (found.rows, found.outside) == (sum(counts.values()), len(offsets) - sum(counts.values()))
