@@ -17,7 +17,7 @@ import asyncio
 import contextvars
 import inspect
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from kclient.errors import (
@@ -44,7 +44,7 @@ CLUSTER_ERRORS: Final[tuple[type[KclientError], ...]] = (
     OffsetError,
 )
 
-Function = Callable[..., Coroutine[Any, Any, object]]
+Function = Callable[..., Awaitable[object]]
 
 
 class SimulatedMember:

@@ -148,3 +148,15 @@ def test_every_program_is_listed_and_tested() -> None:
     assert {
         name for name in programs if f"[{name}]({name})" not in listed or f'"{name}"' not in tests
     } == set()
+
+
+def test_the_simulation_finds_the_service_that_bills_twice() -> None:
+    code, lines = run_module("pytest", str(EXAMPLES / "test_bill_once.py"), "-q", "-p", "no:cacheprovider")
+    assert (code, lines[-1].partition(" in ")[0]) == (0, "2 passed")
+
+
+def run_module(name: str, *arguments: str) -> tuple[int, list[str]]:
+    """Run a module of Python that ends; its exit code and its lines."""
+    whole = [sys.executable, "-m", name, *arguments]
+    done = subprocess.run(whole, cwd=EXAMPLES, capture_output=True, text=True, timeout=110, check=False)
+    return done.returncode, done.stdout.splitlines()
