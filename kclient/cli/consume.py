@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_args
 
 from cyclopts import Group, Parameter
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 WHICH = Group("What is read", sort_key=1)
 HOW = Group("How it is printed", sort_key=2)
 
-*_PLAIN, _ = get_args(Form)
-FORMS = f"{', '.join(_PLAIN)}, or {PROTOBUF}:FILE#MESSAGE with a file of protoc --descriptor_set_out"
+_PLAIN: Final = tuple(form for form in get_args(Form) if form != PROTOBUF)
+FORMS: Final = f"{', '.join(_PLAIN)}, or {PROTOBUF}:FILE#MESSAGE with a file of protoc --descriptor_set_out"
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 

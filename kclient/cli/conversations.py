@@ -51,7 +51,7 @@ class Reassembly:
         self._following: int | None = None
         self._ahead: dict[int, Segment] = {}
         self._gap = True
-        self.waiting = 0
+        self.waiting: int = 0
 
     def begin(self, sequence: int) -> None:
         """Begin a connection at its SYN."""
