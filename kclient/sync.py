@@ -21,7 +21,7 @@ from kclient.bridge import LoopThread
 from kclient.consumer.arguments import checked_listener
 from kclient.consumer.async_consumer import warn_unclosed
 from kclient.consumer.callbacks import RebalanceListener, coroutine_methods
-from kclient.consumer.other_calls import no_attribute
+from kclient.consumer.other_calls import answers_other_keywords, no_attribute
 from kclient.consumer.processing import exception_since
 from kclient.consumer.tasks import closed_error
 from kclient.errors import ConcurrentUseError, ConfigError
@@ -110,6 +110,7 @@ class Consumer(Generic[K_co, V_co]):
 
     # --- choosing what to read
 
+    @answers_other_keywords
     def subscribe(
         self,
         topics: Iterable[str] = (),
@@ -232,6 +233,7 @@ class Consumer(Generic[K_co, V_co]):
 
     # --- commits
 
+    @answers_other_keywords
     def commit(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
@@ -297,12 +299,14 @@ class Consumer(Generic[K_co, V_co]):
     # --- lookups
 
     def offsets_for_times(
-        self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float | None = None
+        self,
+        times: Mapping[TopicPartition, int | datetime.datetime | datetime.timedelta],
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first offset at or after each time, None if no record is that new. With timeout 0 all are None.
 
-        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raise ArgumentError for others, and for
-        numbers that look like seconds.
+        A time is in ms since 1970 (UTC), a datetime with a time zone, or a timedelta: so long ago. Raise ArgumentError
+        for others, and for numbers that look like seconds.
         """
         return self._run(lambda: self._inner.offsets_for_times(times, timeout))
 

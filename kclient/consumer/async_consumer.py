@@ -33,7 +33,7 @@ from kclient.consumer.arguments import (
     compiled_pattern,
 )
 from kclient.consumer.callbacks import RebalanceListener, inside, is_inside
-from kclient.consumer.other_calls import no_attribute
+from kclient.consumer.other_calls import answers_other_keywords, no_attribute
 from kclient.consumer.processing import TaskProcessing, calling_task
 from kclient.consumer.tasks import closed_error, outlast
 from kclient.errors import ArgumentError, ConfigError, UsageError, UsedAfterForkError
@@ -176,6 +176,7 @@ class AsyncConsumer(Generic[K_co, V_co]):
 
     # --- subscription
 
+    @answers_other_keywords
     async def subscribe(
         self,
         topics: Iterable[str] = (),
@@ -349,6 +350,7 @@ class AsyncConsumer(Generic[K_co, V_co]):
 
     # --- commits
 
+    @answers_other_keywords
     async def commit(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
@@ -466,12 +468,14 @@ class AsyncConsumer(Generic[K_co, V_co]):
     # --- lookups
 
     async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float | None = None
+        self,
+        times: Mapping[TopicPartition, int | datetime.datetime | datetime.timedelta],
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first offset at or after each time, None if no record is that new. With timeout 0 all are None.
 
-        A time is in ms since 1970 (UTC), or a datetime with a time zone. Raise ArgumentError for others, and for
-        numbers that look like seconds.
+        A time is in ms since 1970 (UTC), a datetime with a time zone, or a timedelta: so long ago. Raise ArgumentError
+        for others, and for numbers that look like seconds.
         """
         return await self._open().offset_lookup.offsets_for_times(times, self._seconds(timeout))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from kclient.config import Config
 from kclient.consumer.arguments import checked_partitions, checked_topics
@@ -39,6 +39,8 @@ log: Final = get_logger("kclient.consumer")
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+Moment: TypeAlias = int | datetime.datetime | datetime.timedelta
+"""A time: ms since 1970, a datetime with a time zone, or how long ago it was."""
 # 2001 to 5138 in seconds; 12 January 1970 to March 1973 in ms.
 LOOKS_LIKE_SECONDS: Final = range(10**9, 10**11)
 GRACE_SECONDS: Final = 0.5  # the lookup's own deadline passes first: its error names the missing partitions
@@ -106,10 +108,11 @@ class OffsetLookup:
     # --- offsets
 
     async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int | datetime.datetime], timeout: float
+        self, times: Mapping[TopicPartition, Moment], timeout: float
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first offset at or after each time, None if there is none."""
-        wanted = {tp: _milliseconds(tp, when) for (tp, when) in _checked_times(times)}
+        now = self._runtime.wall_ms()
+        wanted = {tp: _milliseconds(tp, when, now) for (tp, when) in _checked_times(times)}
         found = await self._list_offsets(wanted, timeout)
         return {partition: found.get(partition) for partition in wanted}
 
@@ -250,9 +253,7 @@ class ConsumerLag:
             state.high_watermark = end
 
 
-def _checked_times(
-    times: Mapping[TopicPartition, int | datetime.datetime],
-) -> Iterator[tuple[TopicPartition, int | datetime.datetime]]:
+def _checked_times(times: Mapping[TopicPartition, Moment]) -> Iterator[tuple[TopicPartition, Moment]]:
     if not isinstance(times, Mapping):
         raise ArgumentError(f"Times are a mapping of TopicPartition to a time, not {times!r}.")
     for partition, when in times.items():
@@ -260,8 +261,15 @@ def _checked_times(
         yield tp, when
 
 
-def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
+def _milliseconds(tp: TopicPartition, when: Moment, now_ms: int) -> int:
     """Return ms since 1970. Raise ArgumentError for a naive datetime, and for a number that looks like seconds."""
+    if isinstance(when, datetime.timedelta):
+        if when < datetime.timedelta(0):
+            raise ArgumentError(
+                f"The time for {tp} is {when!r}, which is in the future: a timedelta is an age, so "
+                "timedelta(hours=1) is an hour ago."
+            )
+        when = max(0, now_ms - when // MILLISECOND)
     if isinstance(when, datetime.datetime):
         if when.tzinfo is None:
             raise ArgumentError(
@@ -271,7 +279,7 @@ def _milliseconds(tp: TopicPartition, when: int | datetime.datetime) -> int:
         when = (when - EPOCH) // MILLISECOND
     if isinstance(when, bool) or not isinstance(when, int) or when < 0:
         raise ArgumentError(
-            f"The time for {tp} is {when!r}. Times are whole milliseconds since 1970 (UTC), or datetimes. "
+            f"The time for {tp} is {when!r}. Times are whole milliseconds since 1970 (UTC), datetimes, or timedeltas. "
             "Use beginning_offsets() or end_offsets() for the ends of the log."
         )
     if when in LOOKS_LIKE_SECONDS:

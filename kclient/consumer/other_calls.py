@@ -1,8 +1,11 @@
-"""Calls of other clients for Python that the consumers do not have, and what does their work here."""
+"""Calls and keyword arguments of other clients for Python that the consumers do not have: what to write here."""
 
 from __future__ import annotations
 
-from typing import Final
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
 
 OTHER_CALLS: Final[dict[str, str]] = {
     # confluent-kafka
@@ -31,6 +34,50 @@ OTHER_CALLS: Final[dict[str, str]] = {
     "stop": "write close(), or leave a with block",
     "topics": "write list_topics()",
 }
+
+
+_LISTENER: Final = (
+    "write listener=…, an object with on_partitions_assigned, on_partitions_revoked, on_partitions_lost"
+)
+OTHER_KEYWORDS: Final[dict[str, dict[str, str]]] = {
+    "subscribe": {"on_assign": _LISTENER, "on_revoke": _LISTENER, "on_lost": _LISTENER},
+    "commit": {
+        "asynchronous": "commit() waits for the response; write commit_async(offsets, callback)",
+        "message": "write commit({TopicPartition(record.topic, record.partition): record.offset + 1})",
+        "timeout_ms": "write timeout, with seconds",
+    },
+}
+"""Call → keyword argument of another client's call of this name → what to write."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def answers_other_keywords(call: F) -> F:
+    """Decorate a call so that a TypeError for another client's keyword argument says what to write."""
+    keywords = OTHER_KEYWORDS[call.__name__]
+
+    def check(given: dict[str, Any]) -> None:
+        for name in given.keys() & keywords.keys():
+            raise TypeError(
+                f"{call.__name__}() got an unexpected keyword argument {name!r}, which is another client's: "
+                f"{keywords[name]}"
+            )
+
+    if inspect.iscoroutinefunction(call):
+
+        @functools.wraps(call)
+        async def checked_async(*args: Any, **kwargs: Any) -> Any:
+            check(kwargs)
+            return await call(*args, **kwargs)
+
+        return cast(F, checked_async)
+
+    @functools.wraps(call)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        check(kwargs)
+        return call(*args, **kwargs)
+
+    return cast(F, checked)
 
 
 def no_attribute(consumer: object, name: str) -> AttributeError:

@@ -18,6 +18,7 @@ from kclient.errors import (
     TopicAuthorizationError,
     UnknownTopicError,
 )
+from kclient.runtime import Runtime
 from tests.call_counter import CallCounter
 from tests.consumer.mini_broker import FAST
 from tests.embedded.raw_client import RawClient
@@ -189,6 +190,32 @@ def test_a_time_may_be_a_datetime_that_knows_its_zone() -> None:
             await consumer.offsets_for_times({A0: moment.replace(tzinfo=None)})
 
     ask(play)
+
+
+@pytest.mark.spec("U-22", "B.2")
+def test_a_timedelta_is_so_long_ago() -> None:
+    async def play(kafka: EmbeddedCluster, consumer: AsyncConsumer) -> None:
+        consumer._core.offset_lookup._runtime = OtherClock(NOON + 10_000)
+        found = await consumer.offsets_for_times({A0: datetime.timedelta(seconds=7)})
+        assert found[A0] == OffsetAndTimestamp(3, NOON + 3_000, 0)
+        ages = datetime.timedelta(days=99_999), datetime.timedelta(0)
+        assert await consumer.offsets_for_times({A0: ages[0]}) == await consumer.offsets_for_times({A0: 0})
+        assert found != await consumer.offsets_for_times({A0: ages[1]})
+        with pytest.raises(ArgumentError, match="a timedelta is an age"):
+            await consumer.offsets_for_times({A0: datetime.timedelta(hours=-1)})
+
+    ask(play)
+
+
+class OtherClock(Runtime):
+    """A wall clock that stands still."""
+
+    def __init__(self, wall_ms: int) -> None:
+        super().__init__()
+        self._wall_ms = wall_ms
+
+    def wall_ms(self) -> int:
+        return self._wall_ms
 
 
 @pytest.mark.spec("U-22", "B.2")

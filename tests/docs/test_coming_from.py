@@ -22,7 +22,7 @@ import pytest
 from kclient import AsyncConsumer, Consumer, TopicPartition
 from kclient.config.model import keys
 from kclient.config.spellings import NOT_NEEDED, OTHER_SPELLINGS
-from kclient.consumer.other_calls import OTHER_CALLS
+from kclient.consumer.other_calls import OTHER_CALLS, OTHER_KEYWORDS
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import OffsetOutOfRangeError, PortClosedError
 
@@ -97,6 +97,38 @@ def test_a_call_that_only_other_clients_have_is_answered() -> None:
     assert not hasattr(consumer, "start")
     named = set(re.findall(r"(\w+)\(", " ".join(OTHER_CALLS.values())))
     assert named <= public(Consumer)
+
+
+def test_keyword_arguments_of_other_clients_are_answered() -> None:
+    for call, keywords in OTHER_KEYWORDS.items():
+        ours = set(inspect.signature(getattr(Consumer, call)).parameters)
+        theirs = set()
+        for client in (aiokafka.AIOKafkaConsumer, kafka_python.KafkaConsumer):
+            theirs |= set(inspect.signature(getattr(client, call)).parameters)
+        assert theirs - ours <= set(keywords)
+        assert not set(keywords) & ours
+        # confluent-kafka's are written in C, and named in their docstrings
+        assert all(
+            name in str(getattr(confluent_kafka.Consumer, call).__doc__) for name in set(keywords) - theirs
+        )
+    consumer = Consumer(bootstrap_servers="localhost:9092", group_id="g")
+    with pytest.raises(TypeError, match=r"'on_assign', which is another client's: write listener="):
+        consumer.subscribe(["orders"], on_assign=print)  # type: ignore[call-arg]
+    with pytest.raises(
+        TypeError, match=r"'message', which is another client's: write commit\({TopicPartition"
+    ):
+        consumer.commit(message=None)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'offset'$|Did you mean 'offsets'"):
+        consumer.commit(offset={})  # type: ignore[call-arg]
+
+    async def play() -> None:
+        other = AsyncConsumer(bootstrap_servers="localhost:9092", group_id="g")
+        with pytest.raises(TypeError, match="'on_revoke', which is another client's"):
+            await other.subscribe(["orders"], on_revoke=print)  # type: ignore[call-arg]
+        await other.close()
+
+    asyncio.run(play())
+    consumer.close()
 
 
 @pytest.mark.parametrize("page", ["confluent-kafka", "aiokafka", "kafka-python", "java"])
