@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -25,6 +26,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from kclient.errors import ConfigError, SinkError
+from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import CheckpointState
 from kclient.spark.ingest.setting_values import Location, location, matches
 from kclient.spark.offsets import dump_offsets, parse_offsets
@@ -209,8 +211,21 @@ class Checkpoint:
                 if number > batch:
                     self._store.delete(f"{kind}/{number}")
         self._write(START, dump_offsets(first))
-        self._write(f"offsets/{batch}", _offsets_file(end))
+        self._adopt_for_spark()
+        # Spark wants the end of the batch before the last one as well.
+        for number in (batch - 1, batch) if batch else (batch,):
+            self._write(f"offsets/{number}", _offsets_file(end))
         self.commit(batch)
+
+    def _adopt_for_spark(self) -> None:
+        """Write the id of a query, which Spark wants beside its logs, and take away its checksums of older files."""
+        if self._store.read("metadata") is None:
+            query = uuid.UUID(bytes=Runtime().random_bytes(16), version=4)
+            self._write("metadata", json.dumps({"id": str(query)}))
+        if not self._is_shared:
+            for kind in ("commits", "offsets"):
+                for sums in (self.path / kind).glob(".*.crc"):
+                    sums.unlink(missing_ok=True)
 
     # --- how
 

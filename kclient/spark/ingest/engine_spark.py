@@ -51,7 +51,7 @@ SLOW_START: Final = "Python worker failed to connect back"
 def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
     """Run batch after batch until the logs are drained or a signal asks to stop. Raises as `ingest.run` does."""
     with session_of(prepared.settings) as session:
-        ready = with_schema(prepared, session)
+        ready = with_schema(prepared, session).with_table()
         for _ in range(ATTEMPTS - 1):
             engine = _SparkEngine(ready, listener, stop)
             try:
@@ -68,7 +68,11 @@ class _SparkEngine:
     def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings
         self._committer = BatchCommitter(
-            settings.sink.where, prepared.job.job, prepared.target.dead, epoch=prepared.epoch
+            settings.sink.where,
+            prepared.job.job,
+            prepared.target.dead,
+            table=prepared.table,
+            epoch=prepared.epoch,
         )
         self._writer: DirectWriter | SparkWriter = (
             SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._committer)

@@ -80,11 +80,14 @@ class Prepared:
             schemas.freeze(self.checkpoint, str(settings.schema), self.position.batch)
         if settings.target_file_mb is not None and rows is not None:
             self.checkpoint.store_file_rows(settings.target_file_mb, rows)
-        return self._with_table()
+        return self.with_table()
 
-    def _with_table(self) -> Prepared:
-        """Return the job with the files of its table, created or extended for the columns of the rows."""
-        if self.table is None:
+    def with_table(self) -> Prepared:
+        """Return the job with the files of its table, created or extended for the columns of the rows.
+
+        While the schema must still be inferred, the columns are not known. Raises ConfigError, SinkError.
+        """
+        if self.table is None or self.target.table is not None or self.settings.schema == INFER:
             return self
         columns, settings = self.target.layout.schema(), self.settings
         files = self.table.prepare(columns, settings.partition_by, evolves=settings.evolve != "none")
@@ -127,7 +130,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
     given = settings.stream_options(checkpoint.first_start() or found.start, rows)
     options = with_split(settings, SourceOptions.parse(given, "stream"))
     target = target_of(settings, options, rows)
-    if table is not None:
+    if table is not None and settings.schema != INFER:
         evolves = settings.evolve != "none"
         table.check(target.layout.schema(), settings.partition_by, evolves=evolves)
     return Prepared(

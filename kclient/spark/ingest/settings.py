@@ -383,8 +383,6 @@ def _into_tables(found: Found) -> Iterator[str]:
         yield "--catalog is for --sink iceberg:…: leave it out"
     if sink is None or not sink.is_lake:
         return
-    if found.get("engine", "spark") != "direct":
-        yield f"--sink {sink.kind}:… needs --engine direct; Spark's own writer takes --sink table:…"
     if found.get("writer") == "spark":
         yield f"--sink {sink.kind}:… is written by the job itself: leave --writer out, or give --sink table:…"
     for name in ("backfill", "from_dlq"):

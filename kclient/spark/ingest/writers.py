@@ -2,7 +2,8 @@
 
     spark, directory    files → `_spark_metadata/n` names them: batch n counts
     spark, table        Delta and Iceberg keep the batch number in their own log, and accept it once
-    direct              tasks write files → one row for each in the driver → manifest n: the batch counts
+    direct              tasks write files → one row for each in the driver → manifest n, or the commit of a table:
+                        the batch counts
 
 With `spark`, rows, bad values and the newest time are observed on the way; files and bytes come from the log. With
 `direct`, Spark calls `foreachBatch` again for a batch whose commit it does not find: then the manifest is there, or the
@@ -129,7 +130,7 @@ def _variants(frame: DataFrame) -> DataFrame:
 
 
 class DirectWriter:
-    """Makes the batches of one query count by manifests. `failure` is the error that ended it here."""
+    """Makes the batches of one query count by manifests or in a table. `failure` is the error that ended it here."""
 
     def __init__(self, prepared: Prepared, committer: BatchCommitter) -> None:
         self._prepared = prepared

@@ -477,8 +477,9 @@ class DirectTarget:
 
     @property
     def _manifests(self) -> list[Path]:
-        roots = [root for root in (self.root, self.dead) if root is not None]
-        return [Path(root) / DIRECTORY for root in roots if not is_remote(root)]
+        root = self.root if self.table is None else None  # the commits of a table fence its jobs
+        places = [place for place in (root, self.dead) if place is not None]
+        return [Path(place) / DIRECTORY for place in places if not is_remote(place)]
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,9 @@ ones share a file.
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -55,6 +57,9 @@ SUMMARY: Final = pa.schema(
             pa.field(name, pa.int64())
             for name in ("start", "end", "rows", "bytes", "first_ms", "last_ms", *SPENT)
         ),
+        *(
+            pa.field(name, pa.binary()) for name in ("values", "footer")
+        ),  # of a table's file; values are pickled
     ]
 )
 
@@ -71,6 +76,7 @@ def options_of(options: Mapping[str, str], target: DirectTarget) -> dict[str, st
         "rows_per_file": target.rows_per_file,
         "run": target.run,
         "token": target.token,
+        "table": None if target.table is None else base64.b64encode(pickle.dumps(target.table)).decode(),
     }
     return {**options, TARGET: json.dumps(described)}
 
@@ -108,7 +114,7 @@ class DirectSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a summary."""
-        types = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint"}
+        types = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
         return ", ".join(f"`{field.name}` {types[field.type]}" for field in SUMMARY)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -129,7 +135,9 @@ def parsed(options: Mapping[str, str], mode: Any) -> tuple[SourceOptions, Direct
         check_version(source)
     decoder = decoder_of(source, BY_INGEST)
     layout = RowLayout(headers=described.pop("headers"), decoder=decoder, rescue=described.pop("rescue"))
-    return source, DirectTarget(**described, layout=layout)
+    table = described.pop("table")
+    files = None if table is None else pickle.loads(base64.b64decode(table))  # noqa: S301 the driver's own
+    return source, DirectTarget(**described, layout=layout, table=files)
 
 
 def batch_of_task() -> int:
@@ -152,7 +160,7 @@ def _land(wanted: OffsetRange, options: SourceOptions, target: DirectTarget) -> 
 def summary(written: WrittenRange) -> pa.RecordBatch:
     """Return one row for each file, and one for the range."""
     rows: list[dict[str, Any]] = [
-        {"kind": kind, **file.described()}
+        {"kind": kind, **file.described(), "values": pickle.dumps(file.values), "footer": file.footer}
         for kind, files in (("file", written.files), ("dead letter", written.dead_letters))
         for file in files
     ]
@@ -182,8 +190,10 @@ def _range(rows: Mapping[str, list[Mapping[str, Any]]]) -> WrittenRange:
 
 
 def _file(row: Mapping[str, Any]) -> WrittenFile:
-    names = (field.name for field in attrs.fields(WrittenFile) if field.name in SUMMARY.names)
-    return WrittenFile(**{name: row[name] for name in names})
+    found = {field.name: row[field.name] for field in attrs.fields(WrittenFile)}
+    values = pickle.loads(found.pop("values"))  # noqa: S301 a task's own, as all that Spark's tasks return
+    footer = found.pop("footer")
+    return WrittenFile(**found, values=values, footer=None if footer is None else bytes(footer))
 
 
 # --- rows for Spark's own sinks --------------------------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""Ingest into tables with Spark: executors write the files, the driver commits, and each record is there once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import SinkError
+from kclient.spark.ingest.batch_commit import BatchCommitter
+from tests.spark.jobs import delta_job_support, iceberg_support
+from tests.spark.jobs.delta_job_support import DeltaLake
+from tests.spark.jobs.iceberg_support import Lake
+from tests.spark.jobs.support import Landed, ends, fill, run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 3}) as running:
+        yield running
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> DeltaLake | Lake:
+    return DeltaLake(tmp_path) if request.param == "delta" else Lake(tmp_path)
+
+
+def land(lake: DeltaLake | Lake, cluster: EmbeddedCluster, **changed: Any) -> Any:
+    """Run a job with Spark to its end."""
+    return lake.run(cluster, engine="spark", **{"parallelism": None, **changed})
+
+
+def assert_exactly_once(lake: DeltaLake | Lake, wanted: list[Landed]) -> None:
+    if isinstance(lake, DeltaLake):
+        delta_job_support.assert_exactly_once(lake, wanted)
+    else:
+        iceberg_support.assert_exactly_once(lake, wanted)
+
+
+def test_executors_write_and_the_driver_commits(
+    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake
+) -> None:
+    wanted = fill(cluster, 150)
+    reporter = land(lake, cluster, partition_by="topic,date(timestamp)")
+    assert [batch.rows for batch in reporter.batches] == [60, 60, 30]
+    assert reporter.results[0].bytes > 0
+    assert cluster.committed("lake") == ends(wanted)
+    wanted += fill(cluster, 20, first=150)
+    assert land(lake, cluster, partition_by="topic,date(timestamp)").results[0].rows == 20
+    assert_exactly_once(lake, wanted)
+
+
+def test_a_lost_checkpoint_of_spark_follows_the_table(
+    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake
+) -> None:
+    wanted = fill(cluster, 150)
+    land(lake, cluster)
+    shutil.rmtree(lake.checkpoint)
+    wanted += fill(cluster, 20, first=150)
+    again = land(lake, cluster)
+    assert (again.batches[0].batch, again.results[0].rows) == (3, 20)
+    wanted += fill(cluster, 5, first=170)
+    assert land(lake, cluster).results[0].rows == 5
+    assert_exactly_once(lake, wanted)
+
+
+@pytest.mark.exhaustive
+def test_a_checkpoint_of_spark_that_is_behind_follows_the_table(
+    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake
+) -> None:
+    wanted = fill(cluster, 150)
+    land(lake, cluster)
+    for name in ("offsets/2", "offsets/.2.crc", "commits/2", "commits/.2.crc", "commits/1", "commits/.1.crc"):
+        (lake.checkpoint / name).unlink()
+    wanted += fill(cluster, 20, first=150)
+    assert land(lake, cluster).results[0].rows == 20
+    assert_exactly_once(lake, wanted)
+
+
+@pytest.mark.exhaustive
+def test_a_driver_that_dies_after_the_commit_lands_nothing_twice(
+    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = fill(cluster, 100)
+    works = BatchCommitter.count
+
+    def dying(self: BatchCommitter, *args: Any) -> Any:
+        works(self, *args)
+        raise SinkError("the driver dies")
+
+    monkeypatch.setattr(BatchCommitter, "count", dying)
+    with pytest.raises(SinkError, match="the driver dies"):
+        land(lake, cluster)
+    monkeypatch.undo()
+    land(lake, cluster)
+    assert_exactly_once(lake, wanted)
+
+
+@pytest.mark.exhaustive
+def test_a_schema_that_spark_finds_makes_the_table(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    lake = DeltaLake(tmp_path)
+    cluster.produce("orders", ['{"id": 1, "name": "a"}', '{"id": 2, "name": "b"}'])
+    land(lake, cluster, format="json", schema="infer")
+    cluster.produce("orders", ['{"id": 3, "name": "c"}'])
+    run(
+        cluster, tmp_path, sink=f"delta:{lake.where}", engine="spark", parallelism=None,
+        format="json", schema="infer",
+    )  # fmt: skip
+    rows = polars.read_delta(lake.where).sort("id")
+    assert (rows["id"].to_list(), rows["name"].to_list()) == ([1, 2, 3], ["a", "b", "c"])
