@@ -124,7 +124,8 @@ class BatchCommitter:
             nulled=sum(part.nulled for part in ranges),
             epoch=0 if self.epoch is None else self.epoch.number,
         )
-        return self._create(whole) if is_remote(self.sink) else self._write(whole)
+        by_create = self.table is None and is_remote(self.sink)
+        return self._create(whole) if by_create else self._write(whole)
 
     def _write(self, whole: Manifest) -> Manifest:
         """Write the manifests where a lock excludes other runs, or commit to the table, which decides by itself."""

@@ -37,9 +37,7 @@ _FILE: Final = re.compile(r"[^\s<>(){}:#,\"']*[./][^\s<>(){}:#,\"']+")
 _REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _JOB: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 PARTITION_KEYS: Final = ("topic", "date(timestamp)")
-SINKS: Final = (
-    "parquet:DIRECTORY, iceberg:CATALOG.NAMESPACE.TABLE, delta:DIRECTORY, or table:CATALOG.DATABASE.NAME"
-)
+SINKS: Final = "parquet:PLACE, iceberg:CATALOG.NAMESPACE.TABLE, delta:PLACE, or table:CATALOG.DATABASE.NAME"
 
 
 @attrs.frozen
@@ -122,7 +120,7 @@ def location(raw: Any) -> Location:
     if kind == "iceberg":
         return Location("iceberg", _table(where, "iceberg:CATALOG.NAMESPACE.TABLE"))
     if kind == "delta":
-        return Location("delta", directory(where))
+        return Location("delta", place(where))
     if kind != "parquet":
         raise ValueError(f"cannot be {kind}: write {SINKS}")
     return Location("parquet", place(where))

@@ -15,10 +15,8 @@ from deltalake import DeltaTable
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest import engine_direct
-from kclient.spark.ingest import run as ingest
-from kclient.spark.ingest.settings import IngestSettings
 from tests.spark.jobs.delta_job_support import DeltaLake, assert_exactly_once
-from tests.spark.jobs.support import fill, given, run
+from tests.spark.jobs.support import fill, run
 
 
 @pytest.fixture
@@ -131,9 +129,3 @@ def test_a_key_that_delta_does_not_have_is_refused_before_anything_is_written(
     with pytest.raises(ConfigError, match=r"bucket is no transform of Delta.*--sink iceberg:…"):
         lake.run(cluster, partition_by="bucket(4,_key)")
     assert list(lake.root.iterdir()) == []
-
-
-def test_a_store_that_cannot_be_written_to_yet_is_refused(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    settings = given(cluster.bootstrap_servers, tmp_path, sink="delta:s3://bucket/table")
-    with pytest.raises(ConfigError, match="--sink cannot be on s3"):
-        ingest.run(IngestSettings.parse(settings))
