@@ -29,7 +29,7 @@ AFTER: tuple[Kind, ...] = ("500 after", "drop after", "late")
 @pytest.fixture
 def proxy(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
     """The service behind a proxy, and bounds that a test can wait for."""
-    monkeypatch.setattr(stores, "REQUEST_SECONDS", 1)
+    monkeypatch.setattr(stores, "REQUEST_SECONDS", 2)
     monkeypatch.setattr(stores, "RETRIES", 2)
     with FaultyProxy(s3.server.endpoint) as running:
         monkeypatch.setenv("AWS_ENDPOINT_URL", running.endpoint)
@@ -125,7 +125,7 @@ def test_a_job_whose_store_fails_at_random_lands_each_record_once(
     s3: Bucket, proxy: FaultyProxy, tmp_path: Path, seed: int
 ) -> None:
     """Every eighth request fails in some way. A run that gives up is started again."""
-    moments, proxy.delay = random.Random(seed), 1.5
+    moments, proxy.delay = random.Random(seed), 2.5
 
     def choose(method: str, path: str) -> Kind | None:
         return moments.choice([*BEFORE, *AFTER]) if moments.random() < 0.12 else None
