@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import NoSuchTableError, ResolveError, ValidationError
 from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
@@ -37,12 +37,20 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table as Version
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
 from pyiceberg.typedef import Record
+from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.offsets import dump_offsets
 from kclient.spark.sink.atomic_files import is_temporary, sink_errors
 from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_errors
-from kclient.spark.sink.iceberg_schema import file_schema, partitioning_of, spec_of, spec_texts, table_schema
+from kclient.spark.sink.iceberg_schema import (
+    any_value,
+    file_schema,
+    partitioning_of,
+    spec_of,
+    spec_texts,
+    table_schema,
+)
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import TableFiles, partition_key
 from kclient.spark.sink.tables import TableCommit, TableProgress, load_with_retries, next_progress, retried
@@ -56,6 +64,7 @@ NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
 METRICS: Final = "write.metadata.metrics.column."
 COORDINATES: Final = ("_topic", "_partition", "_offset")
 NEWEST_FORMAT: Final = 2
+_TIMES: Final = (DateType, TimestampType, TimestamptzType)
 _OURS: Final = re.compile(r"[0-9]{5,10}-[0-9]{20}-[0-9]{20}-[0-9a-f]{16}-[0-9]+\.parquet", re.ASCII)
 
 
@@ -157,7 +166,7 @@ class IcebergTable:
             )
         progress = next_progress(self.progress(base, commit.job), commit)
         with table_errors(self.name, "Committing into"):
-            version = _without_retries(base)
+            version = _for_one_try(base)
             added = _DataFiles(version)
             transaction = version.transaction()
             append = transaction.update_snapshot(snapshot_properties=_summary(commit)).fast_append()
@@ -207,7 +216,7 @@ class IcebergTable:
             try:
                 with version.update_schema() as update:
                     update.union_by_name(table_schema(columns))
-            except ValueError as exc:  # pyiceberg's ValidationError and ResolveError have no common ancestor
+            except (ResolveError, ValidationError, ValueError) as exc:
                 raise ConfigError(
                     f"The columns of {self.name} cannot be changed to those of the rows: {exc}."
                 ) from exc
@@ -297,9 +306,11 @@ def _was_taken_back(version: Version, ancestors: Sequence[Snapshot], snapshot: i
     return 0 < (ancestors[-1].sequence_number or 0) < sequence
 
 
-def _without_retries(base: Version) -> Version:
-    """Return a version whose transactions try once."""
-    metadata = base.metadata.model_copy(update={"properties": {**base.metadata.properties, **NO_RETRIES}})
+def _for_one_try(base: Version) -> Version:
+    """Return a version whose transactions try once, and take any partition value."""
+    properties = {**base.metadata.properties, **NO_RETRIES}
+    specs = [any_value(spec) for spec in base.metadata.partition_specs]
+    metadata = base.metadata.model_copy(update={"properties": properties, "partition_specs": specs})
     return Version(base.name(), metadata, base.metadata_location, base.io, base.catalog, base.config)
 
 
@@ -327,21 +338,25 @@ class _DataFiles:
 
     def __init__(self, version: Version) -> None:
         schema = version.schema()
+        kinds = {name: schema.find_type(name) for name in schema.column_names}
         # Columns of raw bytes have no statistics: see parquet.py.
-        none = {
-            f"{METRICS}{name}": "none"
-            for name in schema.column_names
-            if str(schema.find_type(name)) == "binary"
-        }
+        none = {f"{METRICS}{name}": "none" for name, kind in kinds.items() if isinstance(kind, BinaryType)}
+        counts = {f"{METRICS}{name}": "counts" for name, kind in kinds.items() if isinstance(kind, _TIMES)}
         self._root = _data_location(version)
         self._spec = version.spec().spec_id
         self._plan = compute_statistics_plan(schema, {**version.properties, **none})
+        self._plan_without_times = compute_statistics_plan(schema, {**version.properties, **none, **counts})
         self._ids = parquet_path_to_id_mapping(schema)
 
     def of(self, file: WrittenFile) -> DataFile:
         """Return one file, with the statistics of its footer."""
         footer = pq.read_metadata(BytesIO(file.footer or b""))
-        statistics = data_file_statistics_from_parquet_metadata(footer, self._plan, self._ids)
+        try:
+            statistics = data_file_statistics_from_parquet_metadata(footer, self._plan, self._ids)
+        except OverflowError:  # Python has no years after 9999, where a producer's wrong clock may lead
+            statistics = data_file_statistics_from_parquet_metadata(
+                footer, self._plan_without_times, self._ids
+            )
         return DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=f"{self._root}/{file.path}",

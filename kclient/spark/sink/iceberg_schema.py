@@ -10,7 +10,7 @@ batch is read: for types that Iceberg does not have, columns that do not fit, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -229,12 +229,7 @@ class PartitionSource:
 
     def text(self, value: Any) -> str:
         """Return a value for people."""
-        kind = self.type if isinstance(self.transform, IdentityTransform) else None
-        try:
-            text = self.transform.to_human_string(kind or self.transform.result_type(self.type), value)
-        except (ValueError, OverflowError, TypeError):  # a day that the calendar does not have
-            text = str(value)
-        return f"{self.name}={text}"
+        return f"{self.name}={_printed(self.transform.to_human_string, self.type, value)}"
 
 
 @attrs.frozen
@@ -276,6 +271,47 @@ def partitioning_of(
             )
         sources.append(PartitionSource(field.name, str(column), field.transform, kind))
     return IcebergPartitioning(tuple(sources), place)
+
+
+class _AnyDay(DayTransform[Any]):
+    """`day`, which pyiceberg cannot print beyond the year 9999, where a wrong clock of a producer leads."""
+
+    def to_human_string(self, source: IcebergType, value: Any) -> str:
+        return _printed(super().to_human_string, source, value)
+
+
+class _AnyHour(HourTransform[Any]):
+    """`hour`, likewise."""
+
+    def to_human_string(self, source: IcebergType, value: Any) -> str:
+        return _printed(super().to_human_string, source, value)
+
+
+class _AnyIdentity(IdentityTransform[Any]):
+    """`identity`, likewise."""
+
+    def to_human_string(self, source: IcebergType, value: Any) -> str:
+        return _printed(super().to_human_string, source, value)
+
+
+def _printed(print_value: Callable[[IcebergType, Any], str], source: IcebergType, value: Any) -> str:
+    try:
+        return print_value(source, value)
+    except (OverflowError, ValueError):
+        return str(value)
+
+
+_ANY: Final = {DayTransform: _AnyDay, HourTransform: _AnyHour, IdentityTransform: _AnyIdentity}
+
+
+def any_value(spec: PartitionSpec) -> PartitionSpec:
+    """Return a spec that can name the partition of any value: pyiceberg does so when it commits a file."""
+    fields = []
+    for field in spec.fields:
+        lenient: Any = _ANY.get(type(field.transform))
+        transform = field.transform if lenient is None else lenient()
+        fields.append(PartitionField(field.source_id, field.field_id, transform, field.name))
+    return PartitionSpec(*fields, spec_id=spec.spec_id)
 
 
 def spec_texts(spec: PartitionSpec, schema: Schema) -> list[str]:

@@ -16,6 +16,8 @@ from pyiceberg.table import Table
 from kclient.embedded import EmbeddedCluster
 from tests.spark.jobs.support import Landed, RecordingReporter, run
 
+os.environ["POLARS_ICEBERG_PLANNER"] = "pyiceberg"  # the planner of Polars' own is another package
+
 TABLE = "lake.db.orders"
 IDENTIFIER = ("db", "orders")
 
@@ -67,7 +69,6 @@ class Lake:
 
     def by_polars(self) -> list[Landed]:
         """Polars reads the files with a Parquet reader of its own."""
-        os.environ["POLARS_ICEBERG_PLANNER"] = "pyiceberg"  # its own planner is another package
         frame = pl.scan_iceberg(self.table, reader_override="native")
         return _landed(frame.select("_topic", "_partition", "_offset", "value").collect().to_dicts())
 
