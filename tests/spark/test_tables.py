@@ -123,6 +123,17 @@ def test_a_zombie_or_a_second_job_of_the_same_name_is_refused(zombie: TableCommi
     assert paths(table) == ["run-0", "run-1"]
 
 
+def test_a_batch_that_ends_before_it_begins_is_refused() -> None:
+    table = MemoryTable()
+    assert commit(table, batch(0))
+    with pytest.raises(SinkError, match=r"Batch 1 of the job j would end before it begins \(flights-0\)"):
+        commit(table, batch(1, end={TP: 5}))
+    with pytest.raises(SinkError, match="would end before it begins"):
+        commit(table, batch(1, start={}, end={TP: 5}))
+    assert paths(table) == ["run-0"]
+    assert table.newest.jobs["j"].offsets == {TP: 10}
+
+
 def test_a_second_job_that_commits_between_reading_and_committing_wins() -> None:
     table = MemoryTable()
     assert commit(table, batch(0))

@@ -11,6 +11,7 @@ says. `next` is the batch that the checkpoint would run, `b` the job's last one 
     next = b + 1, same offsets      batch b          it goes on; a batch that was begun ends where it was to end
     b begun and not finished        batch b          the run before died between the two: it goes on after b
     behind, ahead, other offsets    batch b          WARNING: it goes on after b
+    next would end before it begins batch b          WARNING: it goes on after b, and ends where it may
 
 A checkpoint that is ahead names batches whose rows the table does not have: one of the two was restored from a copy.
 They are read again from the offsets of the table. Where the logs do not hold them any more, the run ends with
@@ -96,7 +97,16 @@ def _check_nothing_landed(name: str, job: str, checkpoint: Checkpoint, position:
 
 def _agrees(position: Position, progress: TableProgress) -> bool:
     same = all(progress.offsets.get(tp) == offset for tp, offset in position.start.items())
-    return position.batch == progress.batch + 1 and same
+    return position.batch == progress.batch + 1 and same and _goes_on(position)
+
+
+def _goes_on(position: Position) -> bool:
+    """Return whether a batch that was begun ends after its start.
+
+    One that does not was begun by a run of before the table was put back to a copy, which had not heard of that.
+    """
+    end = position.end
+    return end is None or all(end.get(tp, -1) >= offset for tp, offset in position.start.items())
 
 
 def _is_unfinished(position: Position, progress: TableProgress) -> bool:

@@ -6,6 +6,7 @@ same for every format; a format implements `Table`, whose `try_commit` is one co
     load      → the newest version, and in it the job's progress
     the progress is this batch with this end    → it was committed: an answer was lost, or a run before did it
     the progress is not where the batch starts  → SinkError: another run of the job has gone on, so this one must not
+    the batch ends before the progress          → SinkError: the progress never goes back
     try_commit on the version that was read     → committed
         another writer was faster               → load again
         no answer, or one of a failing service  → the outcome is unknown: load again, look, and only then try again
@@ -263,6 +264,7 @@ def _check_follows(name: str, found: TableProgress | None, wanted: TableCommit) 
         )
     moved = [str(tp) for tp, start in wanted.start.items() if found.offsets.get(tp, start) != start]
     if found.batch + 1 == wanted.batch and not moved:
+        _check_goes_on(name, found, wanted)
         return
     raise SinkError(
         f"Another run of the job {wanted.job} has gone on in {name}: its batch {found.batch} is there, and this run's "
@@ -270,6 +272,19 @@ def _check_follows(name: str, found: TableProgress | None, wanted: TableCommit) 
         + (f" ({format_names(moved)})" if moved else "")
         + ". Nothing of this batch was committed, and no row counts twice. Two runs have the same job name, or this "
         "one was taken for dead and replaced. Stop one of them, or give each a --job of its own.",
+        path=name,
+    )
+
+
+def _check_goes_on(name: str, found: TableProgress, wanted: TableCommit) -> None:
+    """Refuse a batch that ends before it begins: the progress would go back, and rows land twice. Raises SinkError."""
+    back = [str(tp) for tp, end in wanted.end.items() if end < found.offsets.get(tp, end)]
+    if not back:
+        return
+    raise SinkError(
+        f"Batch {wanted.batch} of the job {wanted.job} would end before it begins ({format_names(back)}): a run of "
+        f"before {name} was put back to a copy, or with another checkpoint, has written where it ends. Nothing of it "
+        "was committed, and no row counts twice. Start again: the job goes on where the table stands.",
         path=name,
     )
 
