@@ -10,6 +10,7 @@ from pathlib import Path
 
 from localkafka.releases import RELEASES as KAFKA
 from localspark.environments import RELEASES as SPARK
+from tests.lakehouse.plan import KINDS as OF_TABLES
 from tests.mutations.edit import load_edits
 from tests.simulation.faults import KINDS
 from tests.simulation.mutants import MUTANTS
@@ -28,6 +29,7 @@ AREAS = {
     "fetching": "fetching",
     "gradual": "gradual (leaks)",
     "handlers": "handlers",
+    "lakehouse": "lakehouse",
     "polling": "polling",
     "positions": "positions",
     "records": "records",
@@ -87,6 +89,11 @@ def test_the_planted_bugs_are_counted_by_their_area() -> None:
     assert shown == counted
     assert f"within {SEEDS} seeds" in PAGE
     assert set(re.findall(r"M-\d+", PAGE)) <= set(MUTANTS)
+
+
+def test_the_faults_of_tables_are_counted() -> None:
+    [count] = re.findall(r"A seed draws from (\d+) kinds of faults", PAGE)
+    assert int(count) == len(OF_TABLES)
 
 
 def test_the_commands_are_targets_of_make() -> None:

@@ -15,7 +15,7 @@ from tests.simulation.plan import Plan
 from tests.simulation.scenario import Scenario
 from tests.simulation.watch import Violation
 
-PROMISES = [f"I-{number:02}" for number in range(1, 46)]
+PROMISES = [f"I-{number:02}" for number in range(1, 53)]
 
 
 def test_every_promise_is_looked_after_or_says_why_not() -> None:

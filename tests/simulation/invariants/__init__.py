@@ -49,6 +49,7 @@ OWN_TESTS: Final = {
     "I-21": "test_spark.py",
     "I-30": "test_cancelling.py",
     "I-33": "test_growth.py",
+    **{f"I-{number}": "../lakehouse/test_connect_bugs.py" for number in range(46, 53)},
 }
 NOT_YET: Final = {
     "I-36": "file descriptors are the kernel's; mutants/sockets.py looks at real ones, a soak at a real cluster's",
