@@ -23,7 +23,7 @@ from demo.flights import FLIGHTS
 from demo.job import ENGINES, SPARK
 from demo.run import run
 from demo.terminal import Terminal
-from kclient.cli.doctor import findings
+from kclient.cli.spark_doctor import findings
 from kclient.errors import KclientError
 from localkafka import LocalKafkaError
 from localkafka.processes import SIGNALS

@@ -26,7 +26,6 @@ from kclient.cli import SCRIPT, program
 from kclient.cli.cluster_doctor import doctor
 from kclient.cli.consume import consume
 from kclient.cli.decode import decode
-from kclient.cli.doctor import spark_app
 from kclient.cli.exit_codes import OK, USAGE
 from kclient.cli.explain import explain
 from kclient.cli.groups import groups_app
@@ -35,6 +34,7 @@ from kclient.cli.lag import lag, with_interval
 from kclient.cli.offsets_history import offsets_history
 from kclient.cli.other_tools import OTHER_COMMANDS, option_answer, words_answer
 from kclient.cli.produce import produce
+from kclient.cli.spark_doctor import spark_app
 from kclient.cli.topics import topics_app
 from kclient.cli.version import installed, version
 from kclient.config.errors import is_secret

@@ -454,12 +454,16 @@ class AsyncConsumer(Generic[K_co, V_co]):
         for tp in _assigned(core, partitions):
             core.assigned.return_undelivered([tp])
             core.positions.pause(tp)
+            if core.handlers is not None:
+                core.handlers.user_paused(tp)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Undo `pause`. Raise NotAssignedError."""
         core = self._open()
         for tp in _assigned(core, partitions):
             core.positions.resume(tp)
+            if core.handlers is not None:
+                core.handlers.user_resumed(tp)
 
     def paused(self) -> tuple[TopicPartition, ...]:
         """Return the paused partitions."""

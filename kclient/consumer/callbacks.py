@@ -61,10 +61,18 @@ class RebalanceListener(Protocol):
 
 
 class RunningHandlers(Protocol):
-    """What explain() reads of the run of `kclient.handlers` that polls this consumer."""
+    """The run of `kclient.handlers` that polls this consumer: what explain() reads of it, and pauses of the user."""
 
     def pauses(self, tp: TopicPartition) -> bool:
         """Return whether the run has paused the partition."""
+        ...
+
+    def user_paused(self, tp: TopicPartition) -> None:
+        """Note that the user has paused the partition: the run does not resume it."""
+        ...
+
+    def user_resumed(self, tp: TopicPartition) -> None:
+        """Note that the user has resumed the partition: it stays paused until the run has room."""
         ...
 
     def describe(self, tp: TopicPartition | None = None) -> str:

@@ -130,6 +130,15 @@ class HandlerRunner:
         """Return whether this run has paused the partition, because enough is in flight."""
         return tp in self._paused
 
+    def user_paused(self, tp: TopicPartition) -> None:
+        """Leave it to the user when the partition is resumed."""
+        self._paused.discard(tp)
+
+    def user_resumed(self, tp: TopicPartition) -> None:
+        """Keep a partition paused that has enough in flight, until it has room."""
+        if self._full or tp in self._held_back():
+            self._pause([tp])
+
     def describe(self, tp: TopicPartition | None = None) -> str:
         """Return one sentence for `explain()` about the run, or a partition; "" if nothing of it is in flight."""
         if tp is None:
@@ -211,13 +220,18 @@ class HandlerRunner:
         # A partition that the user has paused is neither paused nor resumed here.
         self._pause(wanted.difference(self._paused, self._consumer.paused()))
         if resumed := self._paused - wanted:
-            self._paused -= resumed
-            self._consumer.resume(sorted(resumed))
+            self._resume(resumed)
 
     def _pause(self, partitions: Iterable[TopicPartition]) -> None:
-        if chosen := sorted(partitions):
-            self._paused.update(chosen)
-            self._consumer.pause(chosen)
+        for tp in sorted(partitions):
+            self._core.assigned.return_undelivered([tp])
+            self._core.positions.pause(tp)
+            self._paused.add(tp)
+
+    def _resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for tp in sorted(partitions):
+            self._core.positions.resume(tp)
+            self._paused.discard(tp)
 
     def _may_resume(self) -> bool:
         if self._full:
@@ -308,7 +322,9 @@ class HandlerRunner:
             refused = await self._call(record, dead_letter, record.record, failure)
             if refused is None:
                 self._counts.dead_letters += 1
-                log.warning(
+                self._throttled.warning(
+                    ("dead letter", record.partition.tp),
+                    self._core.runtime.now(),
                     "%s offset %d is a dead letter: its handler raised %s in %s",
                     record.partition.tp,
                     record.offset,
@@ -515,8 +531,7 @@ class HandlerRunner:
     def _rewind(self) -> None:
         """Move the positions back to the first unfinished records, so that the next poll returns them."""
         assigned = set(self._consumer.assignment())
-        if resumed := self._paused & assigned:
-            self._consumer.resume(sorted(resumed))
+        self._resume(self._paused & assigned)
         for tp, partition in self._in_flight.partitions.items():
             if tp in assigned and (offset := partition.resume_at) is not None:
                 self._consumer.seek(tp, offset)

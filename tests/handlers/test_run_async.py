@@ -153,6 +153,81 @@ def test_explain_says_what_is_in_flight() -> None:
     simulate(scenario, topics={"t": 1})
 
 
+def test_a_partition_that_the_user_pauses_stays_paused() -> None:
+    """Also if the run had paused it before, and would resume it now."""
+
+    async def scenario(place: Place) -> None:
+        handled: list[int] = []
+        goes_on = asyncio.Event()
+
+        async def handle(record: Record[Any, Any]) -> None:
+            await goes_on.wait()
+            handled.append(record.offset)
+
+        consumer = consumer_of(place)
+        run = await running(place, consumer, handle, max_in_flight=3, concurrency=1, ordered_by="partition")
+        await asyncio.sleep(5.0)
+        assert consumer.paused() == (T0,)  # by the run
+        consumer.pause([T0])
+        goes_on.set()
+        await asyncio.sleep(30.0)
+        assert (consumer.paused(), handled) == ((T0,), [0, 1, 2])
+        consumer.resume([T0])
+        await asyncio.sleep(30.0)
+        assert (consumer.paused(), handled) == ((), list(range(RECORDS)))
+        consumer.wakeup()
+        await run
+
+    simulate(scenario, topics={"t": 1})
+
+
+def test_what_the_user_resumes_while_enough_is_in_flight_is_paused_again() -> None:
+    async def scenario(place: Place) -> None:
+        async def handle(record: Record[Any, Any]) -> None:
+            await asyncio.sleep(1_000.0)
+
+        consumer = consumer_of(place)
+        run = await running(place, consumer, handle, max_in_flight=3, concurrency=1, ordered_by="partition")
+        await asyncio.sleep(5.0)
+        for _ in range(5):
+            consumer.resume([T0])
+            await asyncio.sleep(5.0)
+        assert consumer.paused() == (T0,)
+        progress = handlers.progress(consumer)
+        assert progress is not None
+        assert progress.in_flight == 3
+        run.cancel()
+        await asyncio.wait([run])
+
+    simulate(scenario, topics={"t": 1})
+
+
+def test_dead_letters_are_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(place: Place) -> None:
+        letters: list[int] = []
+
+        async def handle(record: Record[Any, Any]) -> None:
+            await asyncio.sleep(1.0)
+            raise ValueError("no")
+
+        consumer = consumer_of(place)
+        keep = lambda record, exception: letters.append(record.offset)  # noqa: E731
+        run = await running(
+            place, consumer, handle, concurrency=1, ordered_by="partition", retries=0, dead_letter=keep
+        )
+        await asyncio.sleep(60.0)
+        assert len(letters) == RECORDS
+        consumer.wakeup()
+        await run
+
+    with caplog.at_level("WARNING", logger="kclient.handlers"):
+        simulate(scenario, topics={"t": 1})
+    lines = [line.getMessage() for line in caplog.records if "is a dead letter" in line.getMessage()]
+    assert 2 <= len(lines) <= 3
+    assert lines[0] == "t-0 offset 0 is a dead letter: its handler raised ValueError in 1 attempt"
+    assert lines[1].endswith("times more since the last such line)")
+
+
 def test_one_run_at_a_time_and_its_end_when_the_consumer_closes() -> None:
     async def scenario(place: Place) -> None:
         async def handle(record: Record[Any, Any]) -> None:

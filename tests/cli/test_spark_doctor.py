@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kclient.cli import doctor
+from kclient.cli import spark_doctor
 from tests.cli.support import call
 
 
@@ -101,7 +101,7 @@ def test_workers_with_another_python(
 def test_releases_of_pyspark(
     version: str | None, verdict: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "installed", lambda name: version if name == "pyspark" else "26.0")
+    monkeypatch.setattr(spark_doctor, "installed", lambda name: version if name == "pyspark" else "26.0")
     checks = found(capsys)[1]
     assert checks["pyspark"]["verdict"] == verdict
     # It once said that Spark, which was not there, finds the source.
