@@ -156,16 +156,30 @@ class SchemaRegistry:
             stage="tcp",
         )
 
-    def _schema_in(self, data: bytes, what: str) -> RegisteredSchema:
+    def _json_in(self, data: bytes, what: str) -> dict[str, Any]:
+        """Return the object in a response. Raise ConnectError for anything else: no record is at fault for that."""
         try:
-            response: Any = json.loads(data) if len(data) <= MAX_RESPONSE_BYTES else None
+            response = json.loads(data) if len(data) <= MAX_RESPONSE_BYTES else None
+        except (ValueError, RecursionError):
+            response = None
+        if not isinstance(response, dict):
+            raise ConnectError(
+                f"The schema registry {self.url} answers for {what} with something else than a JSON object. "
+                "A proxy or a login page may stand at this address. Look at it with curl.",
+                stage="tcp",
+            )
+        return response
+
+    def _schema_in(self, data: bytes, what: str) -> RegisteredSchema:
+        response = self._json_in(data, what)
+        try:
             found = RegisteredSchema(
                 str(response.get("schemaType", "AVRO")), response["schema"], bool(response.get("references"))
             )
             found.text.encode()  # half a surrogate pair is not text
             if found.kind != "PROTOBUF":
                 json.loads(found.text)
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        except (KeyError, AttributeError, ValueError, RecursionError, TypeError):
             raise UnknownSchemaError(
                 f"{what} is not an Avro schema, nor another one, according to the registry"
             ) from None

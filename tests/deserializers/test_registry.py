@@ -266,6 +266,18 @@ def test_a_topic_of_unknown_ids_asks_a_hundred_times_and_not_for_each_record(ser
     assert len(server.asked) == 100
 
 
+def test_a_response_that_is_no_json_is_not_the_records_fault(server: RegistryServer) -> None:
+    """A login page of a proxy, with HTTP 200: the same value is read when the registry answers again."""
+    data = avro(server, VALUE)
+    deserializer = registry(server.url)
+    for page in (b"<html>log in</html>", b"", b"[]"):
+        server.answers["/schemas/ids/1"] = 200, page
+        with pytest.raises(ConnectError, match="A proxy or a login page may stand at this address"):
+            deserializer.deserialize("orders", (), data)
+    del server.answers["/schemas/ids/1"]
+    assert deserializer.deserialize("orders", (), data) == VALUE
+
+
 def test_a_schema_of_another_kind_than_the_deserializer_is_for_is_refused(server: RegistryServer) -> None:
     from google.protobuf.timestamp_pb2 import Timestamp
 

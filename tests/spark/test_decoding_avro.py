@@ -200,7 +200,11 @@ def test_an_id_that_is_not_registered_is_a_bad_record_and_a_broken_registry_is_n
         with pytest.raises(error, match=f"HTTP {code}"):
             made.decode(raw([b"\0\0\0\0\x08\x02\x02x"]))
     assert "/elsewhere" not in [path for path, _ in registry.asked]
-    for answer in (b"[", b"{}", b'{"schema": "{"}', b'{"schema": "{}", "schemaType": "PROTOBUF"}'):
+    for answer in (b"[", b"<html>log in</html>", b'"a"'):
+        registry.answers["/schemas/ids/8"] = 200, answer
+        with pytest.raises(ConnectError, match="something else than a JSON object"):
+            made.decode(raw([b"\0\0\0\0\x08\x02\x02x"]))
+    for answer in (b"{}", b'{"schema": "{"}', b'{"schema": "{}", "schemaType": "PROTOBUF"}'):
         registry_module._unknown.clear()
         registry.answers["/schemas/ids/8"] = 200, answer
         row = made.decode(raw([b"\0\0\0\0\x08\x02\x02x"])).to_pylist()[0]
