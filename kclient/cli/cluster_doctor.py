@@ -61,6 +61,10 @@ from kclient.protocol import errors as codes
 from kclient.runtime import Address, Runtime
 from kclient.text import LONGEST_TEXT, format_count, printable
 
+MOST_CONNECTED: Final = 100
+MOST_FAILED: Final = 10
+"""Advertised brokers that are connected to, one after another; each failure may take the time of a connection."""
+
 READ: Final = 3  # the bit of an operation in authorized operations (KIP-430)
 DESCRIBE: Final = 8
 NOT_SAID: Final = -(1 << 31)
@@ -331,8 +335,22 @@ class Examination:
         if not await self._step("metadata", metadata):
             return False
         via = connection.peer
-        usable = [await self._step("advertised", partial(self._advertised, one, via)) for one in brokers]
-        return any(usable)
+        return await self._connect_to_each(brokers, via)
+
+    async def _connect_to_each(self, brokers: Sequence[Peer], via: Peer) -> bool:
+        """Report a connection to each broker, up to limits, since a peer has named them; return whether one works."""
+        usable = failed = 0
+        for number, one in enumerate(brokers):
+            if number >= MOST_CONNECTED or failed >= MOST_FAILED:
+                left = format_count(len(brokers) - number, "more broker")
+                why = f"{failed} have failed" if failed >= MOST_FAILED else f"{number} were"
+                self._report(DoctorStep("advertised", "skipped", f"{left} not connected to: {why}"))
+                break
+            if await self._step("advertised", partial(self._advertised, one, via)):
+                usable += 1
+            else:
+                failed += 1
+        return usable > 0
 
     async def _advertised(self, peer: Peer, via: Peer) -> str:
         try:

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
+from kclient.cli.cluster_doctor import MOST_CONNECTED, MOST_FAILED
 from kclient.embedded import EmbeddedCluster
 from kclient.embedded.listener import Listener
 from tests.cli.support import Done, call
@@ -178,6 +180,35 @@ def test_an_advertised_address(capsys: pytest.CaptureFixture[str]) -> None:
     assert "node 1 is advertised as kafka.invalid:9092" in saw
     assert verdicts(done)["advertised"] == {"ok", "FAIL"}
     assert verdicts(done)["topic"] == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("port", "tried", "why"),
+    [(None, MOST_CONNECTED, "100 were"), (1, MOST_FAILED, "10 have failed")],
+    ids=["all-answer", "none-answers"],
+)
+def test_brokers_without_end_are_not_all_connected_to(
+    port: int | None, tried: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with EmbeddedCluster(1) as cluster:
+
+        def add(request: Any, response: Any) -> Any:
+            [known] = response.brokers
+            response.brokers = [
+                attrs.evolve(known, node_id=number, port=port or known.port) for number in range(5_000)
+            ]
+            return response
+
+        cluster.on("Metadata", add)
+        done = call(capsys, "doctor", "--json", "-b", cluster.bootstrap_servers)
+    steps = [step for step in done.events if step["step"] == "advertised"]
+    if port is not None:
+        steps.pop()  # of the steps that a cluster without brokers skips
+    assert len(steps) == tried + 1
+    assert (steps[-1]["verdict"], steps[-1]["saw"]) == (
+        "skipped",
+        f"{5_000 - tried:,} more brokers not connected to: {why}",
+    )
 
 
 def test_a_topic_that_is_not_there_is_not_created(doctor: Doctor, cluster: EmbeddedCluster) -> None:
