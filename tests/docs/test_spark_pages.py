@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,7 @@ def test_spark_jobs_md(
             "localhost:9092": kafka.bootstrap_servers,
             '"https://registry.example:8081")': f'"{registry.url}").option("schema.registry.allowHttp", "true")',
             '"lake/': f'"{tmp_path}/lake/',
+            "int(time.time() * 1000)": f"{today + 3}",  # midnight may pass meanwhile
         }
         names: dict[str, Any] = {}
         run("how-to/spark-jobs.md", names, written)
@@ -135,7 +137,10 @@ def test_the_days_of_spark_jobs_md_land_once(kafka: EmbeddedCluster, tmp_path: P
     page = (DOCS / "how-to" / "spark-jobs.md").read_text()
     (days,) = re.findall(r"^```sh\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    command = ["bash", "-c", days.replace("localhost:9092", kafka.bootstrap_servers)]
+    days = days.replace("localhost:9092", kafka.bootstrap_servers)
+    day = datetime.fromtimestamp(today / 1000, UTC).date()  # as midnight may pass meanwhile
+    assert days.count('date -u -d "$') == 2
+    command = ["bash", "-c", days.replace('date -u -d "$', f'date -u -d "{day} $')]
     for batches in (3, 0):  # the second run finds each day
         done = subprocess.run(
             command,
