@@ -151,7 +151,7 @@ class Direction:
 
 
 @attrs.define
-class Connection:
+class Conversation:
     """A client and a broker."""
 
     client: str
@@ -189,7 +189,7 @@ class Conversations:
 
     def __init__(self, ports: Iterable[int] = ()) -> None:
         self._ports = {str(port) for port in ports}
-        self._connections: dict[frozenset[str], Connection] = {}
+        self._conversations: dict[frozenset[str], Conversation] = {}
         self._waiting = 0
         self.notes: Counter[str] = Counter()
         """What could not be read → how often."""
@@ -207,24 +207,24 @@ class Conversations:
                 self.notes["connections given up, because too many bytes waited for the rest of a frame"] += 1
             self._waiting += connection.waiting
 
-    def _connection(self, segment: Segment) -> Connection | None:
+    def _connection(self, segment: Segment) -> Conversation | None:
         """Return the connection of a segment, a new one at a SYN; None if no end of it is a broker's port."""
         ends = frozenset((segment.source, segment.target))
         ports = {end: end.rpartition(":")[2] for end in ends}
         if self._ports and not self._ports & set(ports.values()):
             return None
         begins = segment.flags & SYN and not segment.flags & ACK
-        known = None if begins or segment.flags & RST else self._connections.get(ends)
+        known = None if begins or segment.flags & RST else self._conversations.get(ends)
         if known is not None:
             return known
-        if (old := self._connections.pop(ends, None)) is not None:
+        if (old := self._conversations.pop(ends, None)) is not None:
             self._waiting -= old.waiting
         if segment.flags & RST:
             return None
-        if len(self._connections) >= MOST_CONNECTIONS:
-            self._waiting -= self._connections.pop(next(iter(self._connections))).waiting
+        if len(self._conversations) >= MOST_CONNECTIONS:
+            self._waiting -= self._conversations.pop(next(iter(self._conversations))).waiting
         client = segment.source if begins else self._client(segment)
-        return self._connections.setdefault(ends, Connection(client))
+        return self._conversations.setdefault(ends, Conversation(client))
 
     def _client(self, segment: Segment) -> str:
         """Return the client of a connection that began before the capture: not a broker's port, or the higher one."""
@@ -233,7 +233,7 @@ class Conversations:
             return segment.target
         return max(ports, key=lambda end: (ports[end] not in self._ports, int(ports[end])))
 
-    def _read(self, connection: Connection, segment: Segment) -> Iterator[dict[str, Any]]:
+    def _read(self, connection: Conversation, segment: Segment) -> Iterator[dict[str, Any]]:
         is_client = segment.source == connection.client
         direction = connection.requests if is_client else connection.responses
         if segment.flags & SYN:
@@ -250,7 +250,7 @@ class Conversations:
             yield from self._take(connection, is_client, segment, data, gap=gap)
 
     def _take(
-        self, connection: Connection, is_client: bool, segment: Segment, data: bytes, *, gap: bool
+        self, connection: Conversation, is_client: bool, segment: Segment, data: bytes, *, gap: bool
     ) -> Iterator[dict[str, Any]]:
         """Yield the messages that these bytes of one end complete."""
         direction = connection.requests if is_client else connection.responses
@@ -271,7 +271,7 @@ class Conversations:
                 ends = {"from": segment.source, "to": segment.target}
                 yield {"time": time_text(int(segment.time * 1000)), **ends, **found}
 
-    def _request(self, connection: Connection, frame: bytes, time: float) -> dict[str, Any] | None:
+    def _request(self, connection: Conversation, frame: bytes, time: float) -> dict[str, Any] | None:
         if connection.raw_tokens and not _begins_request(frame):
             return None  # a token of SASL, as it was before Kafka 1.0
         connection.raw_tokens = False
@@ -286,7 +286,7 @@ class Conversations:
         except KclientError as exc:
             return {"problem": exc.text, "bytes": len(frame)}
 
-    def _response(self, connection: Connection, frame: bytes, time: float) -> dict[str, Any] | None:
+    def _response(self, connection: Conversation, frame: bytes, time: float) -> dict[str, Any] | None:
         if len(frame) < RESPONSE_START.size:
             return None
         _, correlation_id = RESPONSE_START.unpack_from(frame)

@@ -251,7 +251,7 @@ def test_status_for_machines(landed: Landed, capsys: pytest.CaptureFixture[str])
     )
     assert found["partitions"][1] == {"topic": "orders", "partition": 1, "next": 300, "end": None}
     assert " ".join(found) == (
-        "checkpoint cluster_id sink engine next_batch again rows lag_records partitions"
+        "checkpoint cluster_id sink engine next_batch again rows job table_batch lag_records partitions"
     )
 
 

@@ -38,6 +38,8 @@ NO_SETTINGS = {  # of Python, of the API, of SQL
     "max_records",
     "on_assignment",
     "on_partitions_assigned",
+    "on_partitions_lost",
+    "on_partitions_revoked",
     "value_size",
 }
 UNITS = {"kbytes", "bytes", "ms", "seconds", "messages"}

@@ -48,7 +48,7 @@ from kclient.spark.sink.atomic_files import (
 from kclient.spark.sink.manifest import DIRECTORY, WrittenFile
 from kclient.spark.sink.partitions import Part, PartKey, TableFiles
 from kclient.spark.sink.row_layout import RowLayout
-from kclient.spark.sink.store import Store, is_remote, store_of
+from kclient.spark.sink.store import ObjectWriter, Store, is_remote, store_of
 
 ROW_GROUP_ROWS: Final = 122_880
 ROW_GROUP_BYTES: Final = 67_108_864
@@ -60,8 +60,8 @@ class HiddenFile:
     """A file in a directory: under a hidden name until it is published. Every method may raise SinkError."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.target: Any = temporary_name(path)
+        self.path: Path = path
+        self.target: Path = temporary_name(path)
         with sink_errors(path):
             make_directory(path.parent)
 
@@ -83,8 +83,8 @@ class Upload:
     """An object of a store, uploaded in parts. It is there once it is finished: its name is its own, so it may be."""
 
     def __init__(self, store: Store, key: str) -> None:
-        self.path = Path(key)
-        self.target = store.open_write(key)
+        self.path: Path = Path(key)
+        self.target: ObjectWriter = store.open_write(key)
 
     def finish(self) -> int:
         """End the upload; return its size in bytes. An open one would keep its last part in memory."""
@@ -104,7 +104,7 @@ class ParquetFile:
     """Writes rows of one schema to a file. Every method may raise SinkError."""
 
     def __init__(self, output: HiddenFile | Upload, schema: pa.Schema, codec: str) -> None:
-        self.path = output.path
+        self.path: Path = output.path
         self.rows: int = 0
         self.bytes: int = 0
         self._metadata: list[pq.FileMetaData] = []
