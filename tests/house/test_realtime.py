@@ -22,8 +22,8 @@ print(elapsed.seconds)
 
 
 def test_a_block_that_takes_too_long_fails() -> None:
-    with pytest.raises(AssertionError, match=r"^0\.[3-9]\d+ s"), within(0.3):
-        time.sleep(0.35)
+    with pytest.raises(AssertionError, match=r"^\d\.\d+ s, of which"), within(0.1):
+        time.sleep(0.9)  # a busy machine may pause the process meanwhile, which does not count
 
 
 def test_time_in_which_the_process_was_stopped_does_not_count() -> None:
