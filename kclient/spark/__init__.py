@@ -5,13 +5,13 @@ Importing this package needs neither pyspark nor pyarrow; they are the extra `sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kclient.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kclient.spark.listener import GroupCommitListener
 
@@ -73,6 +73,41 @@ def track(
     tracker = GroupCommitListener(spark, parsed, followed, query, metadata or parsed.commit_metadata)
     spark.streams.addListener(tracker)
     return tracker
+
+
+def table_writer(
+    sink: str,
+    *,
+    job: str,
+    catalog: str | None = None,
+    partition_by: str | Sequence[str] = (),
+    add_columns: bool = False,
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for `foreachBatch` that lands each batch of a query in an Iceberg or Delta table once.
+
+        land = kclient.spark.table_writer("delta:s3://lake/flights", job="flights", partition_by="day(at)")
+        query = (
+            flights.writeStream.foreachBatch(land).option("checkpointLocation", "/lake/_ckpt/flights").start()
+        )
+
+    The executors write the files, the driver commits them with the number of the batch: a batch that Spark runs again
+    is in the table once, and a second query of the same job is refused. No JAR of the table format is needed; the
+    executors need kclient and pyarrow, the driver also pyiceberg or deltalake.
+
+    `sink` is `iceberg:CATALOG.NAMESPACE.TABLE`, with `catalog` a file in pyiceberg's form, or `delta:` and a directory
+    that all executors share, or a URL of an object store, whose credentials come from the environment. The table is
+    created for the columns of the query if it is not there; with `add_columns` the columns that it lacks are added.
+    `partition_by` are keys as `--partition-by` takes them. `job` must stay the same for as long as the query keeps its
+    checkpoint: batch 0 of a new checkpoint needs a new job.
+
+    Raises ConfigError for wrong arguments and a missing library. The function raises ConfigError for a table that does
+    not fit, and SinkError: then the query ends, and nothing of the batch is in the table.
+    """
+    try:
+        from kclient.spark.ingest import foreach_batch
+    except ImportError as exc:
+        raise _without_spark() from exc
+    return foreach_batch.table_writer(sink, job=job, catalog=catalog, keys=partition_by, evolves=add_columns)
 
 
 def _without_spark() -> ConfigError:

@@ -373,6 +373,8 @@ class _RangeFile:
 
     def add(self, rows: pa.RecordBatch) -> None:
         self.file.add(rows)
+        if "_timestamp" not in rows.schema.names:  # rows of a query, not of topics
+            return
         first, last = (time // 1000 for time in _span(rows.column("_timestamp")))
         self.first_ms = first if self.first_ms is None else min(first, self.first_ms)
         self.last_ms = last if self.last_ms is None else max(last, self.last_ms)

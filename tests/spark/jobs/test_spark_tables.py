@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars
 import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
 
+import kclient.spark
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import SinkError
+from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest.batch_commit import BatchCommitter
 from tests.spark.jobs import delta_job_support, iceberg_support
 from tests.spark.jobs.delta_job_support import DeltaLake
@@ -120,3 +123,58 @@ def test_a_schema_that_spark_finds_makes_the_table(
     )  # fmt: skip
     rows = polars.read_delta(lake.where).sort("id")
     assert (rows["id"].to_list(), rows["name"].to_list()) == ([1, 2, 3], ["a", "b", "c"])
+
+
+# --- a query of the user's own
+
+
+def stream(spark: SparkSession, cluster: EmbeddedCluster) -> Any:
+    """What a user's query may be: two columns of its own, and a filter."""
+    options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "subscribe": "orders"}
+    frame = spark.readStream.format("kclient").options(**options, startingOffsets="earliest").load()
+    return frame.selectExpr("CAST(value AS STRING) AS text", "timestamp AS at").where("text <> 'value 3'")
+
+
+def landed(spark: SparkSession, cluster: EmbeddedCluster, root: Path, land: Any) -> None:
+    writer = stream(spark, cluster).writeStream.foreachBatch(land).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(root / "query")).start().awaitTermination()
+
+
+def test_a_query_of_the_users_own_lands_each_batch_once(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    where = str(tmp_path / "table")
+    land = kclient.spark.table_writer(f"delta:{where}", job="own", partition_by="day(at)")
+    fill(cluster, 20)
+    landed(spark, cluster, tmp_path, land)
+    fill(cluster, 10, first=20)
+
+    def dying(frame: Any, batch: int) -> None:
+        land(frame, batch)
+        raise SinkError("the driver dies")
+
+    with pytest.raises(StreamingQueryException, match="the driver dies"):
+        landed(spark, cluster, tmp_path, dying)
+    landed(spark, cluster, tmp_path, land)
+    table = polars.read_delta(where)
+    assert sorted(table["text"]) == sorted(f"value {n}" for n in range(30) if n != 3)
+    assert DeltaTable(where).version() == 2
+    assert table.columns == ["text", "at", "at_day"]
+
+    other = kclient.spark.table_writer(f"delta:{where}", job="own", partition_by="day(at)")
+    with pytest.raises(StreamingQueryException, match="Another run of the job own has gone on"):
+        landed(spark, cluster, tmp_path / "other", other)
+    assert polars.read_delta(where).height == 29
+
+
+@pytest.mark.parametrize(
+    ("sink", "job", "reason"),
+    [
+        ("parquet:/lake", "own", "parquet:/lake is no table"),
+        ("delta:", "own", "must be parquet:"),
+        ("delta:/lake", "a b", "must be 1 to 100 letters"),
+    ],
+)
+def test_arguments_of_a_table_writer_are_checked_at_once(sink: str, job: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        kclient.spark.table_writer(sink, job=job)
