@@ -70,6 +70,14 @@ PLANS: Final = {
             )
         )
     ),
+    "manifests": Plan(
+        sink="manifests",
+        faults=(
+            *(Fault("second_run", 10.0 + 25.0 * number, 20.0) for number in range(8)),
+            *(Fault("replace", 20.0 + 50.0 * number, 12.0) for number in range(4)),
+            Fault("store_fails", 100.0, 40.0),
+        ),
+    ),
     "recreated": Plan(records_per_second=30.0, faults=(Fault("recreate", 8.0),)),
 }
-"""Issue of apache/iceberg → plan; and three plans of our own for what few seeds bring about."""
+"""Issue of apache/iceberg → plan; and plans of our own for what few seeds bring about."""

@@ -213,10 +213,11 @@ class Catalog:
         self.set(attrs.evolve(version, number=self._next_number()))
 
     def restore(self, back: int) -> None:
-        """Put the table back to a copy, with rows, properties and all, if the job is in it."""
-        if len(self.history) > back and self.history[-1 - back].jobs:
+        """Put the table back to a copy, with rows, properties and all, if the job is in it with its rows."""
+        old = self.history[-1 - back] if len(self.history) > back else Version()
+        if old.jobs and all(kept.snapshot in old.snapshots for kept in old.jobs.values()):
             self.moved.append((self.scheduler.now, ""))
-            self.set(attrs.evolve(self.history[-1 - back], number=self._next_number()))
+            self.set(attrs.evolve(old, number=self._next_number()))
 
     def _next_number(self) -> int:
         return max((version.number for version in self.history), default=0) + 1

@@ -6,7 +6,7 @@ import pytest
 
 from tests.lakehouse.connect_bugs import PLANS
 from tests.lakehouse.world import Verdict, run_plan
-from tests.simulation.mutants import planted
+from tests.simulation.mutants import MUTANTS, planted
 
 pytestmark = [pytest.mark.spread, pytest.mark.timeout(300)]
 
@@ -18,7 +18,8 @@ SAME_MISTAKE = {
     "#17340": "M-173",  # the mark of what is committed is one outside of the table
     "#17551": "M-165",  # and an old one is believed
     "unanswered": "M-162",
-    "restored": "M-171",
+    "restored": "M-177",
+    "manifests": "M-175",
     "recreated": "M-170",
 }
 """Plan → the planted bug that is the mistake of that report."""
@@ -31,7 +32,8 @@ ENDS = {
     "#17340": (),
     "#17551": ("are not there",),
     "unanswered": (),
-    "restored": ("Another run of the job",),
+    "restored": ("Another run of the job", "would end before it begins"),
+    "manifests": ("this run is fenced",),
     "recreated": ("was recreated", "was deleted and recreated since"),
 }
 """Plan → what ends runs under it. Where there is nothing, none but kills."""
@@ -59,8 +61,9 @@ def test_runs_end_by_what_is_expected_and_nothing_else(plan: str) -> None:
 
 @pytest.mark.parametrize("plan", sorted(PLANS))
 def test_the_mistake_of_the_report_is_noticed(plan: str) -> None:
-    with planted(SAME_MISTAKE[plan]):
-        assert any(run(plan, seed).violations for seed in SEEDS)
+    bug = MUTANTS[SAME_MISTAKE[plan]]
+    with planted(bug.id):
+        assert any(run(plan, seed).violations for seed in (*SEEDS, bug.seed))
 
 
 @pytest.mark.spec("I-50")

@@ -12,8 +12,8 @@ import pytest
 from tests.lakehouse.plan import KINDS, draw
 from tests.lakehouse.world import run_seed
 
-SEEDS = 300
-IN_EVERY_RUN = 20
+SEEDS = 600
+IN_EVERY_RUN = 40
 TOGETHER = 10
 pytestmark = pytest.mark.spread
 

@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -65,6 +65,7 @@ class World:
     healed: bool = False
     recreated: bool = False
     copies: list[dict[str, bytes]] = attrs.field(factory=list)
+    manifests: dict[str, Any] = attrs.field(factory=dict)
     _back: Version | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -123,11 +124,15 @@ class World:
 
     def written(self, key: str) -> None:
         """Make a version of the manifests, once a new one is there."""
-        if key.startswith(MANIFESTS):
-            content = json.loads(self.bucket.objects[key])
-            offsets = {name: parse_offsets(json.dumps(content[name])) for name in ("start", "end")}
-            files = tuple(file["path"] for file in content["files"])
-            self.catalog.add_manifest(int(key[len(MANIFESTS) :].removesuffix(".json")), offsets, files)
+        if not key.startswith(MANIFESTS):
+            return
+        content = json.loads(self.bucket.objects[key])
+        if self.manifests.setdefault(key, content) is not content:
+            self.watch.report("I-48", f"the manifest {key} was written again")
+            return
+        offsets = {name: parse_offsets(json.dumps(content[name])) for name in ("start", "end")}
+        files = tuple(file["path"] for file in content["files"])
+        self.catalog.add_manifest(int(key[len(MANIFESTS) :].removesuffix(".json")), offsets, files)
 
     # --- what happens beside the job
 

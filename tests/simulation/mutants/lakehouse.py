@@ -1,4 +1,4 @@
-"""Bugs of jobs that land in a table, M-161 to M-174: one for each rule that makes their rows count once."""
+"""Bugs of jobs that land in a table, M-161 to M-178: one for each rule that makes their rows count once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 from kclient.runtime import Runtime
 from kclient.spark.ingest import resume
-from kclient.spark.ingest.checkpoint import Checkpoint, Job, Position
+from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, Position, _offsets_file
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink import tables
+from kclient.spark.sink import manifest, tables
+from kclient.spark.sink.manifest import Manifest
 from kclient.spark.sink.parquet import DirectTarget, RangeFiles
 from kclient.spark.sink.tables import (
     COMMIT_TRIES,
@@ -225,3 +226,38 @@ def rollback_not_seen(patch: Patch) -> None:
         return None if kept is None else kept.progress
 
     patch.put(SimulatedTable, "progress", progress)
+
+
+@mutant("M-175", "I-48", seed=26, look=planned("manifests"))
+def manifest_replaced(patch: Patch) -> None:
+    """Write a manifest in place of one that another run has written."""
+
+    def create(sink: Any, whole: Manifest) -> bool:
+        manifest.write(sink, whole)
+        return True
+
+    patch.put(manifest, "create", create)
+
+
+@mutant("M-176", "I-49", seed=6, look=planned("manifests"))
+def end_of_a_batch_replaced(patch: Patch) -> None:
+    """Let each of two runs decide for itself where a batch ends."""
+
+    def begin(self: Checkpoint, batch: int, end: Offsets) -> Offsets:
+        self._write(f"offsets/{batch}", _offsets_file(end))
+        return end
+
+    patch.put(Checkpoint, "begin", begin)
+
+
+@mutant("M-177", "I-46", "I-47", look=planned("restored"))
+def end_of_another_history_kept(patch: Patch) -> None:
+    """End a batch where a run of before the table was put back has begun it, also before its start."""
+    patch.put(tables, "_check_goes_on", lambda name, found, wanted: None)
+    patch.put(resume, "_goes_on", lambda position: True)
+
+
+@mutant("M-178", "I-49", seed=8, look=planned("restored"))
+def refused_end_tried_forever(patch: Patch) -> None:
+    """Refuse such an end, and begin the batch with it again in each run that follows."""
+    patch.put(resume, "_goes_on", lambda position: True)
