@@ -220,6 +220,13 @@ def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None)
     ) from failure
 
 
+def check(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None) -> None:
+    """Refuse a batch that `commit` would refuse now, before anything else is written of it. Raises SinkError."""
+    found = table.progress(load_with_retries(table, runtime), wanted.job)
+    if not _is_committed(found, wanted):
+        _check_follows(table.name, found, wanted)
+
+
 def load_with_retries(table: Table[V], runtime: Runtime | None = None) -> V:
     """Return the newest version of a table that may not answer at first. Raises SinkError."""
     return retried(table.name, table.load, runtime)
