@@ -11,11 +11,13 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyiceberg.table
 import pytest
 import requests
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException, ServerError
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy.exc import OperationalError
 
 from kclient.errors import ConfigError, SinkError
@@ -139,6 +141,58 @@ def test_expired_snapshots_take_no_rows_away(landing: Landing) -> None:
     assert landing.progress() == TableProgress(batch=2, offsets={TP: 30}, first={TP: 0})
     assert landing.commit(landing.batch(3))
     assert offsets(landing.lake) == [-1, *range(40)]
+
+
+def test_manifests_are_merged_as_iceberg_itself_does_it(landing: Landing) -> None:
+    """A reader opens each manifest, and each commit lists all of them."""
+    with landing.lake.table.transaction() as changed:
+        changed.set_properties({"commit.manifest.min-count-to-merge": "3"})
+    counts = []
+    for number in range(8):
+        assert landing.commit(landing.batch(number))
+        counts.append(manifests(landing.lake))
+    assert counts == [1, 2, 1, 2, 1, 2, 1, 2]
+    assert offsets(landing.lake) == list(range(80))
+    assert landing.progress() == TableProgress(batch=7, offsets={TP: 80}, first={TP: 0})
+    for snapshot in landing.lake.table.snapshots()[:3]:
+        scan = landing.lake.table.scan(snapshot_id=snapshot.snapshot_id)
+        assert sorted(scan.to_arrow().column("_offset").to_pylist()) == list(
+            range(10 * (snapshot.sequence_number or 0))
+        )
+
+
+def test_a_table_may_forbid_that_manifests_are_merged(landing: Landing) -> None:
+    with landing.lake.table.transaction() as changed:
+        changed.set_properties(
+            {"commit.manifest.min-count-to-merge": "3", "commit.manifest-merge.enabled": "false"}
+        )
+    for number in range(4):
+        assert landing.commit(landing.batch(number))
+    assert manifests(landing.lake) == 4
+
+
+def manifests(lake: Lake) -> int:
+    snapshot = lake.table.current_snapshot()
+    assert snapshot is not None
+    return len(snapshot.manifests(lake.table.io))
+
+
+def test_a_commit_copies_the_history_a_few_times_at_most(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each copy is one of all snapshots: with thousands of them copies are what a commit costs."""
+    assert landing.commit(landing.batch(0))
+    copies = []
+    compute = pyiceberg.table.update_table_metadata
+
+    def counted(*given: Any, **named: Any) -> TableMetadata:
+        copies.append(given)
+        return compute(*given, **named)
+
+    monkeypatch.setattr(pyiceberg.table, "update_table_metadata", counted)
+    wanted = landing.batch(1)
+    assert landing.commit(wanted)
+    assert len(copies) == 1
 
 
 def roll_back(table: Table, snapshot: int) -> None:

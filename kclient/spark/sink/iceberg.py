@@ -35,7 +35,10 @@ from pyiceberg.io.pyarrow import (
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table as Version
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table import Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import TableUpdate
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
@@ -61,6 +64,9 @@ if TYPE_CHECKING:
 PROPERTY: Final = "kclient.job."
 SUMMARY: Final = "kclient."
 NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
+MERGING: Final = {"commit.manifest-merge.enabled": "true"}
+"""The default of Iceberg itself: 100 manifests become one. pyiceberg's is false, and its readers open each of them."""
+
 METRICS: Final = "write.metadata.metrics.column."
 COORDINATES: Final = ("_topic", "_partition", "_offset")
 NEWEST_FORMAT: Final = 2
@@ -106,10 +112,9 @@ class IcebergTable:
 
     def progress(self, version: Version, job: str) -> TableProgress | None:
         """Return where a job stands, None if it has committed nothing. Raises SinkError after a rollback."""
-        ancestors = list(ancestors_of(version.current_snapshot(), version.metadata))
         text = version.properties.get(PROPERTY + job)
         if text is None:
-            self._check_no_batches(job, ancestors)
+            self._check_no_batches(job, version)
             return None
         try:
             progress, content = TableProgress.parse(text), json.loads(text)
@@ -120,12 +125,12 @@ class IcebergTable:
                 "it. Set it back from an older metadata file of the table: it says where the job stands.",
                 path=self.name,
             ) from exc
-        if _was_taken_back(version, ancestors, snapshot, sequence):
+        if _was_taken_back(version, snapshot, sequence):
             raise self._rolled_back(job, progress, snapshot)
         return progress
 
-    def _check_no_batches(self, job: str, ancestors: Iterable[Snapshot]) -> None:
-        for snapshot in ancestors:
+    def _check_no_batches(self, job: str, version: Version) -> None:
+        for snapshot in _ancestors(version):
             summary = snapshot.summary
             if summary is not None and summary.additional_properties.get(f"{SUMMARY}job") == job:
                 raise SinkError(
@@ -166,15 +171,14 @@ class IcebergTable:
             )
         progress = next_progress(self.progress(base, commit.job), commit)
         with table_errors(self.name, "Committing into"):
-            version = _for_one_try(base)
+            version = _with_our_defaults(base)
             added = _DataFiles(version)
-            transaction = version.transaction()
-            append = transaction.update_snapshot(snapshot_properties=_summary(commit)).fast_append()
+            transaction = _Transaction(version)
+            append = transaction.update_snapshot(snapshot_properties=_summary(commit)).merge_append()
             for file in commit.files:
                 append.append_data_file(added.of(file))
+            sequence = version.metadata.next_sequence_number()
             append.commit()
-            made = transaction.table_metadata.snapshot_by_id(append.snapshot_id)
-            sequence = 0 if made is None else made.sequence_number or 0
             described = {**json.loads(progress.dump()), "snapshot": append.snapshot_id, "sequence": sequence}
             transaction.set_properties({PROPERTY + commit.job: json.dumps(described)})
             transaction.commit_transaction()
@@ -296,22 +300,55 @@ def _ours_before(root: Path, before_ms: int) -> Iterator[Garbage]:
                 yield Garbage(path.relative_to(root).as_posix(), status.st_size)
 
 
-def _was_taken_back(version: Version, ancestors: Sequence[Snapshot], snapshot: int, sequence: int) -> bool:
+def _ancestors(version: Version) -> Iterator[Snapshot]:
+    """Yield the current snapshot and those before it. pyiceberg's own looks for each one in the list of all."""
+    known = {each.snapshot_id: each for each in version.metadata.snapshots}
+    snapshot = version.current_snapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else known.get(parent)
+
+
+def _was_taken_back(version: Version, snapshot: int, sequence: int) -> bool:
     """Return whether a committed snapshot is no ancestor of the current one, although it did not expire."""
-    if any(each.snapshot_id == snapshot for each in ancestors):
-        return False
-    if version.metadata.snapshot_by_id(snapshot) is not None or not ancestors:
+    oldest = None
+    for oldest in _ancestors(version):
+        if oldest.snapshot_id == snapshot:
+            return False
+    if version.metadata.snapshot_by_id(snapshot) is not None or oldest is None:
         return True
     # Snapshots expire from the oldest on. One that is older and still there shows that this one was not expired.
-    return 0 < (ancestors[-1].sequence_number or 0) < sequence
+    return 0 < (oldest.sequence_number or 0) < sequence
 
 
-def _for_one_try(base: Version) -> Version:
-    """Return a version whose transactions try once, and take any partition value."""
-    properties = {**base.metadata.properties, **NO_RETRIES}
+def _with_our_defaults(base: Version) -> Version:
+    """Return a version whose transactions try once, take any partition value, and merge manifests by default.
+
+    The table's own properties may forbid to merge.
+    """
+    properties = {**MERGING, **base.metadata.properties, **NO_RETRIES}
     specs = [any_value(spec) for spec in base.metadata.partition_specs]
     metadata = base.metadata.model_copy(update={"properties": properties, "partition_specs": specs})
     return Version(base.name(), metadata, base.metadata_location, base.io, base.catalog, base.config)
+
+
+class _Transaction(Transaction):
+    """A transaction that computes its metadata once after each change.
+
+    pyiceberg computes them at every look, fifteen times in a commit, and copies all snapshots in depth each time. With
+    1,000 snapshots that was most of a commit's time.
+    """
+
+    _computed: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        if not self._updates:
+            return self._table.metadata
+        if self._computed is None or self._computed[0] is not self._updates:
+            self._computed = (self._updates, super().table_metadata)
+        return self._computed[1]
 
 
 def _summary(commit: TableCommit) -> dict[str, str]:
