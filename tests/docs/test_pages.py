@@ -31,6 +31,7 @@ ELSEWHERE = {
     "group-protocols.md": "docs/test_group_protocols.py",
     "how-to/fastapi.md": "docs/test_fastapi.py",
     "how-to/logging.md": "docs/test_logging.py",
+    "how-to/proxies.md": "docs/test_proxies.py",
     "how-to/spark-jobs.md": "docs/test_spark_pages.py",
     "ingest.md": "docs/test_ingest.py",
     "interceptors.md": "docs/test_metrics_and_interceptors.py",
