@@ -27,6 +27,7 @@ import attrs
 from kclient.embedded import EmbeddedCluster, NewRecord
 from kclient.embedded.listener import Factory, Listener
 from kclient.errors import ArgumentError, UsageError
+from kclient.runtime import running_loop
 from kclient.simulation.faults import FaultInjector, PlannedFault
 from kclient.simulation.handled import HandledRecords, format_records
 from kclient.simulation.members import CLUSTER_ERRORS, Function, SimulatedMember
@@ -52,7 +53,7 @@ class Simulation:
         self.cluster: EmbeddedCluster = cluster
         self.members: dict[str, SimulatedMember] = {}
         self.handled: HandledRecords = HandledRecords()
-        self.failure: asyncio.Future[None] = world.loop.create_future()  # of a member, which ends the run
+        self._failure: asyncio.Future[None] = world.loop.create_future()  # of a member, which ends the run
         self._world = world
         self._faults = FaultInjector(world, cluster, self.members)
         cluster.state.observers.append(self.handled)
@@ -111,8 +112,8 @@ class Simulation:
         return member
 
     def _fail(self, problem: BaseException) -> None:
-        if not self.failure.done():
-            self.failure.set_exception(problem)
+        if not self._failure.done():
+            self._failure.set_exception(problem)
 
     # --- faults
 
@@ -187,8 +188,13 @@ def simulate(
 
     Raise what the scenario raises, or a member; SimulationTimeoutError, SimulationDeadlockError or
     SimulationLivelockError, with a line for each task, if the run does not end; AssertionError for an exception that
-    nothing awaited. A note says which faults had begun.
+    nothing awaited; UsageError on a running event loop. A note says which faults had begun.
     """
+    if running_loop() is not None:
+        raise UsageError(
+            "A simulation runs an event loop of its own, and one runs here already. Call it from a plain function: "
+            "def test_…(kafka_simulation), with `async def` for the scenario alone."
+        )
     began: list[Simulation] = []
 
     async def main(world: World) -> T:
@@ -229,10 +235,10 @@ async def _first_of(
         return await scenario(simulation)
 
     playing = world.loop.create_task(play(), name="scenario", context=contextvars.copy_context())
-    await asyncio.wait([playing, simulation.failure], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([playing, simulation._failure], return_when=asyncio.FIRST_COMPLETED)
     if not playing.done():
         playing.cancel()
-        simulation.failure.result()
+        simulation._failure.result()
     result: T = playing.result()
     return result
 
@@ -268,6 +274,8 @@ class SimulationRunner:
         limit: float = 3600.0,
     ) -> list[Outcome[T]]:
         """Return the outcome of each seed. See `simulate`; the first seed that fails ends it, and a note names it."""
+        if isinstance(seeds, int):
+            raise ArgumentError(f"seeds={seeds} is one number. Give seeds=[{seeds}] to run one seed.")
         outcomes: list[Outcome[T]] = []
         for seed in seeds if self.only_seed is None else (self.only_seed,):
             try:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kclient import AsyncConsumer, Consumer, handlers
-from kclient.errors import ArgumentError, CommitFailedError
+from kclient.errors import ArgumentError, CommitFailedError, UsageError
 from kclient.records.records import Record
 from kclient.runtime import Runtime
 from kclient.simulation import (
@@ -333,6 +335,35 @@ def test_clocks_are_virtual_for_what_the_users_code_makes_itself() -> None:
     assert abs(Runtime().wall_clock() - time.time()) < 60
 
 
+def test_other_threads_keep_the_real_clock() -> None:
+    ask, answers = threading.Event(), Queue[float]()
+
+    def answer() -> None:
+        assert ask.wait(30.0)
+        time.sleep(0.01)
+        answers.put(time.time())
+
+    async def scenario(simulation: Simulation) -> float:
+        ask.set()
+        return answers.get(timeout=30.0)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    there = simulate(scenario).result
+    thread.join()
+    assert abs(there - time.time()) < 300.0
+
+
+def test_a_simulation_inside_of_a_running_loop_is_refused() -> None:
+    async def scenario(simulation: Simulation) -> None: ...
+
+    async def test() -> None:
+        simulate(scenario)
+
+    with pytest.raises(UsageError, match="plain function"):
+        asyncio.run(test())
+
+
 def test_plain_handlers_run_too() -> None:
     async def member(simulation: Simulation) -> None:
         async with consumer_of(simulation) as consumer:
@@ -528,6 +559,8 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
     simulate(scenario)
     with pytest.raises(ArgumentError, match="seeds is empty"):
         SimulationRunner()(scenario, seeds=())
+    with pytest.raises(ArgumentError, match=r"seeds=\[7\]"):
+        SimulationRunner()(scenario, seeds=7)  # type: ignore[arg-type]
 
     async def starts_a_plain_function(simulation: Simulation) -> None:
         simulation.start("m", lambda: None)  # type: ignore[arg-type, return-value]
