@@ -50,7 +50,7 @@ def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]
         monkeypatch.delenv(name)
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
-    bucket = Bucket(s3_server, f"lake-{secrets.token_hex(6)}")
+    bucket = Bucket(s3_server, f"bucket-{secrets.token_hex(6)}")
     s3_server.create_bucket(bucket.name)
     yield bucket
     s3_server.delete_bucket(bucket.name)

@@ -21,9 +21,10 @@ from kclient.cli.prometheus import Prometheus
 from kclient.spark.sink import manifest
 from tests.cli.test_texts import BATCH, KEYS, PLAN
 from tests.docs.blocks import python_blocks
+from tests.s3 import Bucket
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ingest.md").read_text(encoding="utf-8")
-BROKER, READING, CELL = python_blocks(PAGE)
+BROKER, READING, READING_S3, CELL = python_blocks(PAGE)
 RECORDS = 1_001
 PATIENCE = 120
 
@@ -33,7 +34,7 @@ def fenced(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-QUICK, DEAD_LETTERS, REPLAY, BACKFILL, AFTERWARDS = fenced("sh")
+QUICK, ON_S3, DEAD_LETTERS, REPLAY, BACKFILL, AFTERWARDS = fenced("sh")
 
 
 class Place(NamedTuple):
@@ -102,6 +103,15 @@ def test_the_quick_start_reports_what_the_page_says(
     exec(compile(place.here(READING), "ingest.md", "exec"), {})
     *_, promised = READING.rstrip().partition("# ")
     assert capsys.readouterr().out.strip() == promised == f"{RECORDS} {RECORDS}"
+
+
+def test_the_same_lands_in_s3(place: Place, s3: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
+    done = place.run(ON_S3.replace("my-bucket", s3.name))
+    assert done.returncode == 0, done.stderr
+    assert f"sink parquet:s3://{s3.name}/raw  rows {RECORDS:,}" in done.stdout
+    exec(compile(READING_S3.replace("my-bucket", s3.name), "ingest.md", "exec"), {})
+    *_, promised = READING_S3.rstrip().partition("# ")
+    assert capsys.readouterr().out.strip() == promised == str(RECORDS)
 
 
 def test_a_cell_of_a_notebook_runs_the_job(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
