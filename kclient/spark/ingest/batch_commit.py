@@ -149,6 +149,7 @@ class BatchCommitter:
         """Create the manifest where other runs may create it too, and return the one that counts."""
         if self.epoch is not None:
             self.epoch.check()
+        whole = attrs.evolve(whole, is_final=True)
         if not manifest.create(self.sink, whole):
             found = manifest.read(self.sink, whole.name)
             if found is None:

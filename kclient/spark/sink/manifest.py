@@ -66,6 +66,8 @@ class Manifest:
     """One batch of a sink: the offsets it covers, and its files. `name` is its number, or that of a backfill.
 
     `nulled` is how many values could not be decoded and became null. `epoch` is that of the run in an object store.
+    `is_final` is False for one that the next run of the batch may replace: of dead letters, whose manifest comes before
+    the commit in a directory or a table.
     """
 
     job: str
@@ -76,6 +78,7 @@ class Manifest:
     dead_letters: tuple[WrittenFile, ...] = ()
     nulled: int = 0
     epoch: int = 0
+    is_final: bool = False
 
     @property
     def rows(self) -> int:
@@ -118,6 +121,7 @@ def _dumped(manifest: Manifest) -> bytes:
         "files": files,
         "dead_letters": [file.described() for file in manifest.dead_letters],
         **({"epoch": manifest.epoch} if manifest.epoch else {}),
+        **({"final": True} if manifest.is_final else {}),
     }
     return json.dumps(content, indent=1).encode()
 
@@ -140,6 +144,7 @@ def read(sink: str | Path, name: str) -> Manifest | None:
             dead_letters=_files(content["dead_letters"]),
             nulled=content["nulled"],
             epoch=int(content.get("epoch", 0)),
+            is_final=bool(content.get("final", False)),
         )
     except (ValueError, KeyError, TypeError) as exc:
         raise SinkError(
@@ -280,15 +285,20 @@ def _garbage(root: Path, before_ms: int) -> Iterator[Garbage]:
 def _superseded(sink: str, before_ms: int) -> Iterator[Garbage]:
     """Yield the objects that no manifest names or ever will: their range is covered, by the files of another attempt.
 
-    Manifests are created once and do not overlap, so this holds whatever runs meanwhile, without a lock.
+    Final manifests are created once and do not overlap, so this holds whatever runs meanwhile, without a lock. One that
+    may be replaced covers only what was there before it: later files are of the run that is about to replace it.
     """
+    written = {found.key: found.modified_ms for found in store_of(sink).list(DIRECTORY)}
     manifests = list(read_all(sink))
     named = frozenset(file.path for whole in manifests for file in whole.files)
     for found in store_of(sink).list():
         name = _OURS.fullmatch(found.key)
         if name is None or found.key in named or found.modified_ms > before_ms:
             continue
-        if any(_covers(whole, name) for whole in manifests):
+        if any(
+            _covers(whole, name) and (whole.is_final or found.modified_ms < written.get(_key(whole.name), 0))
+            for whole in manifests
+        ):
             yield Garbage(found.key, found.bytes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -298,6 +299,36 @@ def test_gc_keeps_what_a_batch_may_still_name(cluster: EmbeddedCluster, tmp_path
     assert manifest.gc(s3.url("raw"), apply=True, min_age_ms=0) == found
     assert unnamed(s3) == []
     assert_exactly_once(s3.url("raw"), wanted)
+
+
+def test_gc_keeps_dead_letters_whose_manifest_is_about_to_be_replaced(
+    cluster: EmbeddedCluster, tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sink is in a directory, so the manifest of the dead letters comes first: a killed run has left one."""
+    wanted, dead = with_bad_records(cluster, 50)
+    more = {**decoding(s3), "max_per_trigger": None}
+    settings = given(cluster.bootstrap_servers, tmp_path, **more)
+    assert killing.killed(settings, "after the manifest", 0) == -9  # the first one is of the dead letters
+    left = set(s3.listed())
+    for key in left:  # a while ago: the service knows only seconds
+        path = s3.server.data / s3.name / key
+        os.utime(path, (path.stat().st_mtime - 10,) * 2)
+    during(
+        monkeypatch,
+        manifest,
+        "write",
+        "before",
+        lambda: manifest.gc(s3.url("dead"), apply=True, min_age_ms=0),
+    )
+    run(cluster, tmp_path, **more)
+    assert_exactly_once(tmp_path / "sink", wanted)
+    assert_exactly_once(s3.url("dead"), dead)
+    assert left & set(s3.listed()) == {"dead/_manifest/000000000000.json"} | {
+        key for key in left if key.endswith(".parquet")
+    }
+    manifest.gc(s3.url("dead"), apply=True, min_age_ms=0)
+    assert unnamed(s3, "dead") == []
+    assert_exactly_once(s3.url("dead"), dead)
 
 
 def test_dead_letters_land_again_from_an_object_store(
