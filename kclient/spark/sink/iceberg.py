@@ -56,6 +56,7 @@ from kclient.spark.sink.iceberg_schema import (
 )
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import TableFiles, partition_key
+from kclient.spark.sink.store import StoredObject, is_remote, store_of
 from kclient.spark.sink.tables import TableCommit, TableProgress, load_with_retries, next_progress, retried
 
 if TYPE_CHECKING:
@@ -257,19 +258,20 @@ class IcebergTable:
     def garbage(self, before_ms: int) -> list[Garbage]:
         """Return data files of jobs that no snapshot names, of any branch. Other writers' files are not looked at."""
         location = _data_location(self._there())
-        root = Path(_local(location))
-        with sink_errors(root):
-            old = list(_ours_before(root, before_ms))
+        old = list(_ours_before(_local(location), before_ms))
         # The version is read after the files were listed: what was committed meanwhile is named in it.
         named = self._named(self._there()) if old else frozenset()
         return [each for each in old if f"{location}/{each.path}" not in named]
 
     def remove(self, found: Iterable[Garbage]) -> None:
         """Delete files that `garbage` has returned."""
-        root = Path(_local(_data_location(self._there())))
-        with sink_errors(root):
-            for each in found:
-                (root / each.path).unlink(missing_ok=True)
+        root = _local(_data_location(self._there()))
+        for each in found:
+            if is_remote(root):
+                store_of(root).delete(each.path)
+                continue
+            with sink_errors(Path(root)):
+                (Path(root) / each.path).unlink(missing_ok=True)
 
     def _there(self) -> Version:
         return load_with_retries(self)
@@ -289,15 +291,25 @@ class IcebergTable:
             )
 
 
-def _ours_before(root: Path, before_ms: int) -> Iterator[Garbage]:
-    """Yield the files with names that jobs give, written before a time."""
-    for path in sorted(root.rglob("*")):
-        if not (is_temporary(path.name) or _OURS.fullmatch(path.name)):
-            continue
-        with suppress(FileNotFoundError):  # a hidden file that got its name meanwhile
-            status = path.stat()
-            if status.st_mtime * 1000 <= before_ms:
-                yield Garbage(path.relative_to(root).as_posix(), status.st_size)
+def _ours_before(root: str, before_ms: int) -> Iterator[Garbage]:
+    """Yield the files with names that jobs give, written before a time. Raises SinkError."""
+    for each in sorted(_listed(root), key=lambda each: each.key):
+        name = each.key.rpartition("/")[2]
+        if (is_temporary(name) or _OURS.fullmatch(name)) and each.modified_ms <= before_ms:
+            yield Garbage(each.key, each.bytes)
+
+
+def _listed(root: str) -> Iterator[StoredObject]:
+    """Yield all files below a directory, hidden ones too, or all objects of a store."""
+    if is_remote(root):
+        yield from store_of(root).list()
+        return
+    with sink_errors(Path(root)):
+        for path in Path(root).rglob("*"):
+            with suppress(FileNotFoundError):  # a hidden file that got its name meanwhile
+                status = path.stat()
+                key = path.relative_to(root).as_posix()
+                yield StoredObject(key, status.st_size, int(status.st_mtime * 1000))
 
 
 def _ancestors(version: Version) -> Iterator[Snapshot]:

@@ -1,0 +1,100 @@
+"""An Iceberg table whose warehouse is a real S3: files by obstore, metadata by pyiceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import SinkError
+from kclient.spark.ingest.resume import open_table
+from tests.s3 import Bucket
+from tests.spark.jobs.iceberg_support import TABLE, Lake, assert_exactly_once
+from tests.spark.jobs.support import Landed, fill
+from tests.spark.jobs.test_iceberg_kills import iceberg_job
+from tests.spark.jobs.test_kills import producing
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+class LakeOnS3(Lake):
+    """The catalog is a file of this machine, the warehouse a bucket."""
+
+    bucket: Bucket
+
+    @classmethod
+    def of(cls, root: Path, bucket: Bucket) -> LakeOnS3:
+        cls.bucket = bucket
+        return cls(root)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        environment = self.bucket.server.environment
+        return {
+            "type": "sql",
+            "uri": f"sqlite:///{self.root / 'catalog.db'}",
+            "warehouse": self.bucket.url("warehouse"),
+            "s3.endpoint": environment["AWS_ENDPOINT_URL"],
+            "s3.region": environment.get("AWS_REGION", "us-east-1"),
+        }
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 3}) as running:
+        yield running
+
+
+def data_files(bucket: Bucket) -> list[str]:
+    return [key for key in bucket.listed() if key.endswith(".parquet")]
+
+
+def test_a_job_lands_in_a_table_on_s3_once(cluster: EmbeddedCluster, s3: Bucket, tmp_path: Path) -> None:
+    lake = LakeOnS3.of(tmp_path, s3)
+    settings = {"checkpoint": s3.url("checkpoint"), "partition_by": "topic,date(timestamp)"}
+    wanted = fill(cluster, 100)
+    assert lake.run(cluster, **settings).results[0].rows == 100
+    wanted += fill(cluster, 30, first=100)
+    assert lake.run(cluster, **settings).results[0].rows == 30
+    assert_exactly_once(lake, wanted)
+    assert len(data_files(s3)) == len(lake.table.inspect.files())
+    secret = s3.server.environment["AWS_SECRET_ACCESS_KEY"].encode()
+    assert not [key for key in s3.listed() if secret in (s3.server.data / s3.name / key).read_bytes()]
+
+
+def test_killed_jobs_leave_only_files_that_gc_finds(
+    cluster: EmbeddedCluster, s3: Bucket, tmp_path: Path
+) -> None:
+    lake, wanted = LakeOnS3.of(tmp_path, s3), list[Landed]()
+    job = iceberg_job(cluster, lake)
+    with producing(cluster, wanted):
+        for delay in (0.0, 0.1):
+            job.killed_at_work(delay)
+    job.drain()
+    assert_exactly_once(lake, wanted)
+    table = open_table("iceberg", TABLE, str(lake.catalog_file))
+    [counted, *_] = data_files(s3)
+    stale = counted.replace("-0.parquet", "-9.parquet")
+    place = s3.server.data / s3.name
+    (place / stale).write_bytes((place / counted).read_bytes())
+    found = table.garbage(2**60)
+    assert stale.endswith(tuple(each.path for each in found))
+    table.remove(found)
+    files = lake.table.inspect.all_files().column("file_path").to_pylist()
+    assert {s3.url(key) for key in data_files(s3)} == set(files)
+    assert_exactly_once(lake, wanted)
+
+
+def test_credentials_that_are_refused_end_the_run_and_are_not_shown(
+    cluster: EmbeddedCluster, s3: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = LakeOnS3.of(tmp_path, s3)
+    fill(cluster, 10)
+    lake.run(cluster)
+    fill(cluster, 10, first=10)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(SinkError) as caught:
+        lake.run(cluster)
+    assert "wrong" not in str(caught.value)
