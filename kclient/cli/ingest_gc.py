@@ -26,11 +26,10 @@ from kclient.spark.option_table import duration_ms
 from kclient.spark.sink import manifest
 from kclient.spark.sink.manifest import MIN_AGE_MS, Garbage
 from kclient.spark.sink.manifest import gc as remove
+from kclient.spark.sink.tables import GARBAGE_AGE_MS
 from kclient.text import LONGEST_PATH, format_count, printable
 
 HOUR_MS: Final = 3_600_000
-TABLE_AGE_MS: Final = 72 * HOUR_MS
-"""As Iceberg's own remove_orphan_files: whoever writes into a table holds no lock on it."""
 
 
 def _age(_type: Any, tokens: tuple[Token, ...]) -> int:
@@ -54,7 +53,7 @@ def gc(
             "leave younger files: tasks of a killed job may still be writing them",
             "2h",
             converter=_age,
-            show_default=f"{MIN_AGE_MS // HOUR_MS}h, and of a table {TABLE_AGE_MS // HOUR_MS}h",
+            show_default=f"{MIN_AGE_MS // HOUR_MS}h, and of a table {GARBAGE_AGE_MS // HOUR_MS}h",
         ),
     ] = None,
     apply: Annotated[bool, flag("remove them; without it they are only listed")] = False,
@@ -68,7 +67,9 @@ def gc(
     """
     where = _location(sink)
     if where.is_lake:
-        found = _table_files(where, catalog, TABLE_AGE_MS if older_than is None else older_than, apply=apply)
+        found = _table_files(
+            where, catalog, GARBAGE_AGE_MS if older_than is None else older_than, apply=apply
+        )
     else:
         if catalog is not None:
             raise ArgumentError("--catalog is for --sink iceberg:…: leave it out.")

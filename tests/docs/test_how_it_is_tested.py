@@ -92,7 +92,7 @@ def test_the_planted_bugs_are_counted_by_their_area() -> None:
 
 
 def test_the_faults_of_tables_are_counted() -> None:
-    [count] = re.findall(r"A seed draws from (\d+) kinds of faults", PAGE)
+    [count] = re.findall(r"There are (\d+) kinds of faults", PAGE)
     assert int(count) == len(OF_TABLES)
 
 

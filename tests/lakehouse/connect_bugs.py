@@ -78,6 +78,7 @@ PLANS: Final = {
             Fault("store_fails", 100.0, 40.0),
         ),
     ),
+    "slept": Plan(chaos_seconds=60.0, records_per_second=0.5, faults=(Fault("sleep", 30.0, 80 * 3_600.0),)),
     "recreated": Plan(records_per_second=30.0, faults=(Fault("recreate", 8.0),)),
 }
 """Issue of apache/iceberg → plan; and plans of our own for what few seeds bring about."""

@@ -51,6 +51,8 @@ class Process:
     stop: StopRequest = attrs.field(factory=StopRequest)
     task: Task = attrs.field(init=False)
     writing: OffsetRange | None = None
+    sleeps_writing: float = 0.0
+    """How long the machine sleeps once a file of the next batch is there."""
 
     def main(self) -> None:
         """Run the job until it is asked to stop. Raises what ends a run."""
@@ -94,6 +96,10 @@ class Process:
             self.runtime.pause(self.runtime.rng.uniform(0.0, WRITE_SECONDS))
             self.writing = wanted
             written.append(write_batches(wanted, self._read(wanted, target), target))
+            if self.sleeps_writing:
+                self.world.scheduler.freeze(self.task, self.runtime.now() + self.sleeps_writing)
+                self.sleeps_writing = 0.0
+                self.runtime.pause(0.0)
         return written
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ KINDS: Final = {
     "expire": "the snapshots before the newest one expire",
     "roll_back": "the table is rolled back, and brought back after a while",
     "restore": "the table is put back to an older copy, with all that it says",
+    "sleep": "the machine sleeps for days in the middle of a batch, and garbage is removed meanwhile",
     "retention": "records that have landed are deleted from the logs",
     "add_partition": "the topic gets another partition",
     "recreate": "the topic is deleted and created again",
@@ -60,8 +61,16 @@ class Plan:
     faults: tuple[Fault, ...] = ()
 
 
-WEIGHTS: Final = {"kill": 3, "kill_at_step": 6, "freeze": 3, "replace": 4, "commit_fails": 6, "recreate": 0}
-"""How often a kind is drawn, 2 if it is not here."""
+WEIGHTS: Final = {
+    "kill": 3,
+    "kill_at_step": 6,
+    "freeze": 3,
+    "replace": 4,
+    "commit_fails": 6,
+    "recreate": 0,
+    "sleep": 0,
+}
+"""How often a kind is drawn, 2 if it is not here. Days cost too much for each seed: `sleep` is in a plan of its own."""
 
 
 OF_MANIFESTS: Final = (

@@ -26,6 +26,7 @@ from kclient.errors import SinkError
 from kclient.spark.sink.manifest import Garbage
 from kclient.spark.sink.partitions import Part, PartKey, TableFiles, grouped
 from kclient.spark.sink.tables import (
+    GARBAGE_AGE_MS,
     TableCommit,
     TableConflict,
     TableProgress,
@@ -55,6 +56,7 @@ class DataFile:
     partition: TopicPartition
     offsets: tuple[int, ...]
     writer: str
+    written: float
 
 
 @attrs.define(eq=False)
@@ -183,7 +185,8 @@ class Catalog:
         names = [path for path in base.files if path not in files.objects]
         for index, ((incarnation, partition), offsets) in enumerate(sorted(merged.items())):
             names.append(f"compacted/{number}-{index}")
-            files.objects[names[-1]] = DataFile(incarnation, partition, tuple(offsets), "compaction")
+            now = self.scheduler.now
+            files.objects[names[-1]] = DataFile(incarnation, partition, tuple(offsets), "compaction", now)
         self.set(attrs.evolve(base, number=number, files=tuple(names), snapshots=(*base.snapshots, number)))
 
     def expire(self) -> None:
@@ -218,6 +221,14 @@ class Catalog:
         if old.jobs and all(kept.snapshot in old.snapshots for kept in old.jobs.values()):
             self.moved.append((self.scheduler.now, ""))
             self.set(attrs.evolve(old, number=self._next_number()))
+
+    def remove_garbage(self, files: DataFiles) -> None:
+        """Let `gc` remove the files that no version has named, and that are as old as it wants them."""
+        named = {path for version in self.history for path in version.files}
+        oldest = self.scheduler.now - GARBAGE_AGE_MS / 1000
+        for path in [path for path, file in files.objects.items() if file.written <= oldest]:
+            if path not in named:
+                del files.objects[path]
 
     def _next_number(self) -> int:
         return max((version.number for version in self.history), default=0) + 1
@@ -370,9 +381,8 @@ class SimulatedFile:
     def finish(self) -> None:
         """Let it appear, as an upload does at its end."""
         self.runtime.pause(0.05)
-        self.files.put(
-            self.path, DataFile(self.incarnation, self.partition, tuple(self.offsets), self.writer)
-        )
+        offsets, now = tuple(self.offsets), self.runtime.now()
+        self.files.put(self.path, DataFile(self.incarnation, self.partition, offsets, self.writer, now))
 
     def footer(self) -> Any:
         """Return no statistics."""

@@ -20,6 +20,7 @@ SAME_MISTAKE = {
     "unanswered": "M-162",
     "restored": "M-177",
     "manifests": "M-175",
+    "slept": "M-179",
     "recreated": "M-170",
 }
 """Plan → the planted bug that is the mistake of that report."""
@@ -34,6 +35,7 @@ ENDS = {
     "unanswered": (),
     "restored": ("Another run of the job", "would end before it begins"),
     "manifests": ("this run is fenced",),
+    "slept": ("are 80 hours old",),
     "recreated": ("was recreated", "was deleted and recreated since"),
 }
 """Plan → what ends runs under it. Where there is nothing, none but kills."""

@@ -161,6 +161,11 @@ class World:
         if self.job is not None:
             self.scheduler.freeze(self.job.task, self.scheduler.now + fault.seconds)
 
+    def _sleep(self, fault: Fault) -> None:
+        if self.job is not None:
+            self.job.sleeps_writing = fault.seconds
+        self.scheduler.at(self.scheduler.now + fault.seconds, lambda: self.catalog.remove_garbage(self.files))
+
     def _replace(self, fault: Fault) -> None:
         self._freeze(fault)
         self.job = self.start()

@@ -134,6 +134,19 @@ def test_a_batch_that_ends_before_it_begins_is_refused() -> None:
     assert table.newest.jobs["j"].offsets == {TP: 10}
 
 
+@pytest.mark.parametrize(("hours", "counts"), [(0, True), (47, True), (49, False)])
+def test_files_that_gc_may_have_removed_are_not_committed(*, hours: int, counts: bool) -> None:
+    table, runtime = MemoryTable(), PausedRuntime.seeded(1)
+    wanted = batch(0, began_ms=runtime.wall_ms() - hours * 3_600_000)
+    if counts:
+        assert tables.commit(table, wanted, runtime)
+    else:
+        with pytest.raises(SinkError, match="The files of batch 0 of the job j are 49 hours old"):
+            tables.commit(table, wanted, runtime)
+    assert bool(paths(table)) == counts
+    assert tables.LONGEST_BATCH_MS < tables.GARBAGE_AGE_MS
+
+
 def test_a_second_job_that_commits_between_reading_and_committing_wins() -> None:
     table = MemoryTable()
     assert commit(table, batch(0))

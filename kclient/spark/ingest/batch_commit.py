@@ -112,8 +112,18 @@ class BatchCommitter:
                 self._store_dead(found)
         return found
 
-    def count(self, name: str, start: Offsets, end: Offsets, ranges: Sequence[WrittenRange]) -> Manifest:
-        """Commit a batch with its manifest, and that of its dead letters. Return what counts. Raises SinkError."""
+    def count(
+        self,
+        name: str,
+        start: Offsets,
+        end: Offsets,
+        ranges: Sequence[WrittenRange],
+        began_ms: int | None = None,
+    ) -> Manifest:
+        """Commit a batch with its manifest, and that of its dead letters. Return what counts. Raises SinkError.
+
+        `began_ms` is when the first of its files was begun, which a table asks for.
+        """
         whole = Manifest(
             job=self.job,
             name=name,
@@ -125,9 +135,9 @@ class BatchCommitter:
             epoch=0 if self.epoch is None else self.epoch.number,
         )
         by_create = self.table is None and is_remote(self.sink)
-        return self._create(whole) if by_create else self._write(whole)
+        return self._create(whole) if by_create else self._write(whole, began_ms)
 
-    def _write(self, whole: Manifest) -> Manifest:
+    def _write(self, whole: Manifest, began_ms: int | None) -> Manifest:
         """Write the manifests where a lock excludes other runs, or commit to the table, which decides by itself."""
         if self.epoch is not None:
             self.epoch.check()
@@ -137,12 +147,12 @@ class BatchCommitter:
             if (
                 self.table is not None
             ):  # a run that the table refuses must not replace what a newer one has kept
-                tables.check(self.table, table_commit(whole), self.runtime)
+                tables.check(self.table, table_commit(whole, began_ms), self.runtime)
             self._store_dead(whole, also_none=True)
         if self.table is None:
             manifest.write(self.sink, whole)
         else:
-            tables.commit(self.table, table_commit(whole), self.runtime)
+            tables.commit(self.table, table_commit(whole, began_ms), self.runtime)
         return whole
 
     def _create(self, whole: Manifest) -> Manifest:
@@ -230,10 +240,15 @@ class BatchCommitter:
         return None if landed.newest_ms is None else max(0, self.runtime.wall_ms() - landed.newest_ms) / 1000
 
 
-def table_commit(whole: Manifest) -> TableCommit:
+def table_commit(whole: Manifest, began_ms: int | None = None) -> TableCommit:
     """Return a batch as a table takes it."""
     return TableCommit(
-        job=whole.job, batch=int(whole.name), start=whole.start, end=whole.end, files=whole.files
+        job=whole.job,
+        batch=int(whole.name),
+        start=whole.start,
+        end=whole.end,
+        files=whole.files,
+        began_ms=began_ms,
     )
 
 

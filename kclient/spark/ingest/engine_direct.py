@@ -97,7 +97,7 @@ class _DirectEngine:
             ranges = self._stream.ranges(dict(start), dict(end))
             target = self._prepared.target.of_batch(batch)
             written = self._pool.write(ranges, self._prepared.options, target)
-            whole = self._committer.count(batch_name(batch), start, end, written)
+            whole = self._committer.count(batch_name(batch), start, end, written, began_ms)
         counted_ms = self._runtime.wall_ms()
         self._checkpoint.commit(batch)
         self._mirror(end)

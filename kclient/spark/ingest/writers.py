@@ -157,8 +157,10 @@ class DirectWriter:
             end = checkpoint.offsets(batch)
             whole, written = self._committer.committed_manifest(batch, end), list[WrittenRange]()
             if whole is None:
+                began_ms = self._committer.runtime.wall_ms()
                 written = from_rows(row.asDict() for row in frame.collect())
-                whole = self._committer.count(batch_name(batch), checkpoint.start_of(batch), end, written)
+                start = checkpoint.start_of(batch)
+                whole = self._committer.count(batch_name(batch), start, end, written, began_ms)
             self._counted[batch] = LandedBatch.of(whole, written)
         except Exception as exc:
             self.failure = exc

@@ -7,6 +7,7 @@ same for every format; a format implements `Table`, whose `try_commit` is one co
     the progress is this batch with this end    → it was committed: an answer was lost, or a run before did it
     the progress is not where the batch starts  → SinkError: another run of the job has gone on, so this one must not
     the batch ends before the progress          → SinkError: the progress never goes back
+    its files are days old                      → SinkError: they may have been removed as garbage
     try_commit on the version that was read     → committed
         another writer was faster               → load again
         no answer, or one of a failing service  → the outcome is unknown: load again, look, and only then try again
@@ -47,6 +48,12 @@ COMMIT_TRIES: Final = 20
 """How often a commit is tried, whatever ended the tries before. With the pauses between them that is about two minutes,
 and the time that the table's own requests take."""
 
+GARBAGE_AGE_MS: Final = 72 * 3_600_000
+"""How old a file is before `gc` takes it for garbage, as Iceberg's own remove_orphan_files: writers hold no lock."""
+
+LONGEST_BATCH_MS: Final = 48 * 3_600_000
+"""How old the files of a batch may be when it is committed: a process that slept for days may name removed ones."""
+
 LOAD_TRIES: Final = 5
 FIRST_PAUSE_MS: Final = 100
 LONGEST_PAUSE_MS: Final = 10_000
@@ -54,13 +61,17 @@ LONGEST_PAUSE_MS: Final = 10_000
 
 @attrs.frozen(kw_only=True)
 class TableCommit:
-    """One batch of a job: the offsets that it covers, and its files. `start` names the partitions new in it too."""
+    """One batch of a job: the offsets that it covers, and its files. `start` names the partitions new in it too.
+
+    `began_ms` is when the first of its files was begun, in ms since 1970, None if that is unknown.
+    """
 
     job: str
     batch: int
     start: Offsets
     end: Offsets
     files: tuple[WrittenFile, ...] = ()
+    began_ms: int | None = None
 
     @property
     def rows(self) -> int:
@@ -198,6 +209,7 @@ def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None)
             if _is_committed(found, wanted):
                 return False
             _check_follows(table.name, found, wanted)
+            _check_age(table.name, wanted, runtime.wall_ms())
             table.try_commit(base, wanted)
             return True
         except TableConflict as exc:
@@ -292,6 +304,19 @@ def _check_goes_on(name: str, found: TableProgress, wanted: TableCommit) -> None
         f"Batch {wanted.batch} of the job {wanted.job} would end before it begins ({format_names(back)}): a run of "
         f"before {name} was put back to a copy, or with another checkpoint, has written where it ends. Nothing of it "
         "was committed, and no row counts twice. Start again: the job goes on where the table stands.",
+        path=name,
+    )
+
+
+def _check_age(name: str, wanted: TableCommit, now_ms: int) -> None:
+    """Refuse files so old that `gc` may have removed them: the table would name what is not there. Raises SinkError."""
+    if wanted.began_ms is None or now_ms - wanted.began_ms <= LONGEST_BATCH_MS:
+        return
+    hours = (now_ms - wanted.began_ms) // 3_600_000
+    raise SinkError(
+        f"The files of batch {wanted.batch} of the job {wanted.job} are {hours} hours old: this "
+        f"run stood still, or its clock was set. Nothing was committed into {name}, because files without a commit may "
+        "be removed as garbage meanwhile. Start again: the batch is written again.",
         path=name,
     )
 

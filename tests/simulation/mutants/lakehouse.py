@@ -1,4 +1,4 @@
-"""Bugs of jobs that land in a table, M-161 to M-178: one for each rule that makes their rows count once."""
+"""Bugs of jobs that land in a table, M-161 to M-179: one for each rule that makes their rows count once."""
 
 from __future__ import annotations
 
@@ -261,3 +261,9 @@ def end_of_another_history_kept(patch: Patch) -> None:
 def refused_end_tried_forever(patch: Patch) -> None:
     """Refuse such an end, and begin the batch with it again in each run that follows."""
     patch.put(resume, "_goes_on", lambda position: True)
+
+
+@mutant("M-179", "I-48", look=planned("slept"))
+def age_of_files_ignored(patch: Patch) -> None:
+    """Commit files whatever their age: they may have been removed as garbage."""
+    patch.put(tables, "_check_age", lambda name, wanted, now_ms: None)
