@@ -15,7 +15,7 @@ FLIGHTS := $(VENV)/.flights
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kerberos jars codegen check bytecode format test test-python-decoder verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark sim mutants mutations chaos spec docs demo clean
+.PHONY: help setup kerberos jars codegen check bytecode format test test-python-decoder verify test-fast test-brokers test-spark-versions fuzz native-fuzz bench bench-codecs bench-records bench-consume bench-idle bench-embedded bench-spark bench-lake sim mutants mutations chaos spec docs demo clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,11 @@ bench-spark: $(READY)  ## topics into Spark beside Spark's own Kafka source: 3 M
 	@$(BIN)/python -m localkafka.fetch 4.3.1
 	$(BIN)/python -m localspark.environments 4.0
 	$(BIN)/python -m benchmarks.bench_spark $(BENCH)
+
+bench-lake: $(READY)  ## rows/s into Iceberg and Delta beside Parquet, and commits as history grows; BENCH="--quick" or "--help"
+	@$(BIN)/python -m localkafka.fetch 4.3.1
+	@$(BIN)/python -m locals3.fetch
+	$(BIN)/python -m benchmarks.bench_lake $(BENCH)
 
 sim: $(READY)  ## the whole client under simulated time: SEEDS=500 of them, or SEED=12345 again with its history
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100)) $(SIM)
