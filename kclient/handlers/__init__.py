@@ -22,10 +22,11 @@ from typing import Any, Final, TypeVar
 
 from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.errors import ArgumentError, UsageError
+from kclient.handlers.calling import is_coroutine_function
 from kclient.handlers.in_flight import Ordering
 from kclient.handlers.options import HandlerOptions
 from kclient.handlers.progress import HandlerProgress, PartitionProgress
-from kclient.handlers.runner import HandlerRunner, is_coroutine_function
+from kclient.handlers.runner import HandlerRunner
 from kclient.records.records import Record
 from kclient.sync import Consumer
 

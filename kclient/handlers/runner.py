@@ -23,11 +23,8 @@ a slow handler costs neither the membership nor a rebalance of the group.
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
 from typing import Any, Final
 
 from kclient.change_signal import ChangeSignal, wait_any
@@ -35,6 +32,7 @@ from kclient.consumer.async_consumer import AsyncConsumer
 from kclient.consumer.callbacks import LOST, REVOKED
 from kclient.consumer.core import ConsumerCore
 from kclient.errors import HandlerError, KclientError, UsageError, WakeupError
+from kclient.handlers.calling import HandlerCaller
 from kclient.handlers.in_flight import HandlingState, InFlight, InFlightRecord, Lane
 from kclient.handlers.options import HandlerOptions
 from kclient.handlers.progress import HandlerCounts, HandlerProgress, partition_progress, progress_of
@@ -70,20 +68,16 @@ class HandlerRunner:
                 "Handlers commit what they have finished: give the consumer enable_auto_commit=False."
             )
         self._handler = handler
-        self._awaits = awaits  # whether handlers may be coroutine functions
+        self._caller = HandlerCaller(options.concurrency, self._fail, awaits=awaits)
         self._in_flight = InFlight(options.ordered_by)
         self._counts = HandlerCounts()
         self._slots = asyncio.Semaphore(options.concurrency)
         self._lane_tasks: set[asyncio.Task[None]] = set()
         self._lane_ended = ChangeSignal()
-        self._threads: ThreadPoolExecutor | None = None
         self._paused: set[TopicPartition] = set()
         self._full = False  # as many are in flight as may be; until half of them have finished
         self._stopping = False
         self._failure: BaseException | None = None
-        self._returns_coroutines = (
-            False  # to a Consumer, which cannot await them: the records are not at fault
-        )
         self._next_commit = 0.0
         self._commit_in_flight = False
         self._throttled = ThrottledLogger(log)
@@ -295,7 +289,7 @@ class HandlerRunner:
             if record.is_dropped():
                 break
             record.failure = type(failure).__name__
-            if record.attempts > options.retries or self._returns_coroutines:
+            if record.attempts > options.retries or self._caller.returns_coroutines:
                 return await self._give_up(record, failure)
             self._counts.retries += 1
             seconds = backoff.next()
@@ -310,16 +304,16 @@ class HandlerRunner:
         record.state = HandlingState.RUNNING
         record.attempts += 1
         try:
-            return await self._call(record, self._handler, record.record)
+            return await self._caller.call(record, self._handler, record.record)
         finally:
             record.state = HandlingState.WAITING
 
     async def _give_up(self, record: InFlightRecord, failure: Exception) -> bool:
         """Make the record a dead letter. Without a function for them, or if that raises, stop the run."""
-        dead_letter = None if self._returns_coroutines else self.options.dead_letter
+        dead_letter = None if self._caller.returns_coroutines else self.options.dead_letter
         if dead_letter is not None:
             record.state = HandlingState.RUNNING
-            refused = await self._call(record, dead_letter, record.record, failure)
+            refused = await self._caller.call(record, dead_letter, record.record, failure)
             if refused is None:
                 self._counts.dead_letters += 1
                 self._throttled.warning(
@@ -335,55 +329,6 @@ class HandlerRunner:
             failure = refused
         self._fail(handler_error(record, failure, is_dead_letter=dead_letter is not None))
         return False
-
-    async def _call(
-        self, record: InFlightRecord, function: Callable[..., Any], *args: Any
-    ) -> Exception | None:
-        """Call a coroutine function on the loop, a plain function on a thread. Return what it raised."""
-        task = asyncio.current_task()
-        cancels = 0 if task is None else task.cancelling()
-        try:
-            if is_coroutine_function(function):
-                await function(*args)
-            else:
-                await self._call_on_thread(record, function, *args)
-        except asyncio.CancelledError:
-            if task is not None and task.cancelling() > cancels:
-                raise
-            return RuntimeError("the handler was cancelled by its own code")
-        except (SystemExit, KeyboardInterrupt) as exc:
-            # Out of a task it would end the loop, which may be that of other consumers: run() raises it instead.
-            self._fail(exc)
-            return RuntimeError("the handler exits")
-        except Exception as exc:  # noqa: BLE001 – whatever a handler raises
-            return exc
-        return None
-
-    async def _call_on_thread(self, record: InFlightRecord, function: Callable[..., Any], *args: Any) -> None:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.options.concurrency, thread_name_prefix="kclient handler")
-        record.in_thread = True
-        try:
-            call = copy_context().run
-            result = await asyncio.get_running_loop().run_in_executor(
-                self._threads, call, _as_in_coroutine, function, *args
-            )
-        finally:
-            record.in_thread = False
-        if inspect.isawaitable(result):
-            await self._await(result)
-
-    async def _await(self, result: Awaitable[Any]) -> None:
-        if not self._awaits:
-            close = getattr(result, "close", None)
-            if close is not None:
-                close()
-            self._returns_coroutines = True
-            raise UsageError(
-                "The handler returned a coroutine, and a Consumer calls plain functions. Write def, or use an "
-                "AsyncConsumer and run_async()."
-            )
-        await result
 
     def _log_retry(self, record: InFlightRecord, seconds: float) -> None:
         self._throttled.warning(
@@ -513,8 +458,7 @@ class HandlerRunner:
                         partitions, FINAL_COMMIT_SECONDS if drain_seconds else CANCELLED_SECONDS
                     )
             finally:
-                if self._threads is not None:
-                    self._threads.shutdown(wait=False, cancel_futures=True)
+                self._caller.close()
                 if self._is_open:
                     self._rewind()
 
@@ -535,21 +479,6 @@ class HandlerRunner:
         for tp, partition in self._in_flight.partitions.items():
             if tp in assigned and (offset := partition.resume_at) is not None:
                 self._consumer.seek(tp, offset)
-
-
-def is_coroutine_function(function: Callable[..., Any]) -> bool:
-    """Return whether calling it makes a coroutine; an object with an async `__call__` counts."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 – the method itself is looked at
-    )
-
-
-def _as_in_coroutine(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function, and raise StopIteration as a coroutine does (PEP 479): a future of asyncio cannot hold it."""
-    try:
-        return function(*args)
-    except StopIteration as exc:
-        raise RuntimeError("the handler raised StopIteration") from exc
 
 
 def handler_error(record: InFlightRecord, failure: Exception, *, is_dead_letter: bool) -> HandlerError:
