@@ -121,6 +121,21 @@ def test_a_batch_without_records_moves_the_progress(landing: Landing) -> None:
     assert offsets(landing.lake) == list(range(10, 20))
 
 
+def test_a_commit_leaves_history_branches_and_tags_as_they_are(landing: Landing) -> None:
+    assert landing.commit(landing.batch(0))
+    first = landing.lake.table.current_snapshot()
+    assert first is not None
+    with landing.lake.table.manage_snapshots() as manage:
+        manage.create_tag(first.snapshot_id, "kept").create_branch(first.snapshot_id, "audit")
+    for number in (1, 2):
+        assert landing.commit(landing.batch(number))
+    table = landing.lake.table
+    assert sorted(table.refs()) == ["audit", "kept", "main"]
+    assert len(table.snapshots()) == len(table.history()) == 3
+    assert table.scan(snapshot_id=first.snapshot_id).to_arrow().num_rows == 10
+    assert offsets(landing.lake) == list(range(30))
+
+
 def test_jobs_stand_beside_each_other(landing: Landing) -> None:
     other = Landing.into(landing.lake, "k")
     assert landing.commit(landing.batch(0))
