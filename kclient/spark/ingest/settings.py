@@ -141,7 +141,8 @@ class IngestSettings:
         problems += [problem for problem in disagreements(found) if not _names_one(problem, wrong)]
         if problems:
             raise _error(problems)
-        rescue = found.get("schema") == INFER or found.get("evolve", "none") != "none"
+        grows = found.get("schema") == INFER or found.get("evolve", "none") != "none"
+        rescue = grows and found.get("format") not in ("avro", "protobuf")
         settings = cls(**with_default_writer(found), rescue=rescue)
         try:
             if settings.backfill:
@@ -346,12 +347,21 @@ def _decoding(found: Found) -> Iterator[str]:
         yield "--on-bad-record is for formats that are decoded: give --format"
     if (found.get("on_bad_record") == "dlq") != ("dlq" in found):
         yield "--on-bad-record dlq and --dlq need each other"
-    if form != "json" and found.get("evolve", "none") != "none":
-        yield "--evolve add-columns is for --format json: the other formats define how their schemas change"
+    if form not in _evolving(found) and found.get("evolve", "none") != "none":
+        yield (
+            "--evolve add-columns is for --format json, and for avro and protobuf into --sink iceberg:… or delta:…: "
+            "in files these formats need no leave, because they define how their schemas change"
+        )
     if schema == "infer" and form in ("avro", "protobuf"):
         yield f"--schema infer is for --format json: {form} cannot be read without a schema"
     if schema == "infer" and found.get("engine") == "direct":
         yield "--schema infer needs --engine spark, which finds the types: give --engine direct the schema itself"
+
+
+def _evolving(found: Found) -> tuple[str, ...]:
+    """Return the formats whose schema needs leave to grow: a table has columns of its own, whatever the format."""
+    sink = found.get("sink")
+    return ("json", "avro", "protobuf") if sink is not None and sink.is_lake else ("json",)
 
 
 def _writing(found: Found) -> Iterator[str]:

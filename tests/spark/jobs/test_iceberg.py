@@ -10,9 +10,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import date
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from confluent_kafka import Producer
 
@@ -220,6 +222,22 @@ def test_a_grown_schema_needs_leave_and_then_grows_the_table(cluster: EmbeddedCl
     assert rows == [{"id": 1, "note": None}, {"id": 2, "note": "x"}]
 
 
+def test_a_grown_avro_schema_grows_the_table_with_leave(cluster: EmbeddedCluster, lake: Lake) -> None:
+    fields = [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]
+    schemas = [{"type": "record", "name": "Order", "fields": fields[:count]} for count in (1, 2)]
+    for schema, order in zip(schemas, ({"id": 1}, {"id": 2, "note": "x"}), strict=True):
+        written = BytesIO()
+        fastavro.schemaless_writer(written, schema, order)
+        cluster.produce("orders", [written.getvalue()], partition=0)
+        given_schema = {"format": "avro", "schema": json.dumps(schema)}
+        if order["id"] == 2:
+            with pytest.raises(ConfigError, match=r"note is not there.*give --evolve add-columns"):
+                lake.run(cluster, **given_schema)
+        lake.run(cluster, **given_schema, evolve="add-columns")
+    rows = lake.table.scan(selected_fields=("id", "note")).to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": 1, "note": None}, {"id": 2, "note": "x"}]
+
+
 def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
     cluster: EmbeddedCluster, lake: Lake
 ) -> None:
@@ -365,7 +383,6 @@ def test_gc_removes_what_no_snapshot_names(cluster: EmbeddedCluster, lake: Lake)
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"engine": "spark"}, "--sink iceberg:… needs --engine direct"),
         ({"writer": "spark"}, "is written by the job itself"),
         ({"backfill": True, "max_per_trigger": None, "group": None}, "needs --sink parquet:DIRECTORY"),
         ({"sink": "iceberg:orders"}, "give it with all of its parts, as iceberg:CATALOG.NAMESPACE.TABLE"),
