@@ -43,7 +43,7 @@ def gc(
         str | None,
         option(
             "the sink, or a directory of dead letters (required)",
-            "parquet:DIR|iceberg:CATALOG.NAMESPACE.TABLE",
+            "parquet:DIR|iceberg:CATALOG.NAMESPACE.TABLE|delta:DIR",
         ),
     ] = None,
     catalog: Annotated[str | None, option("the Iceberg catalogs, in the form of pyiceberg", "FILE")] = None,
@@ -66,13 +66,13 @@ def gc(
     stops a job, so a batch must not take longer than --older-than.
     """
     where = _location(sink)
+    if catalog is not None and where.kind != "iceberg":
+        raise ArgumentError("--catalog is for --sink iceberg:…: leave it out.")
     if where.is_lake:
         found = _table_files(
             where, catalog, GARBAGE_AGE_MS if older_than is None else older_than, apply=apply
         )
     else:
-        if catalog is not None:
-            raise ArgumentError("--catalog is for --sink iceberg:…: leave it out.")
         age = MIN_AGE_MS if older_than is None else older_than
         found = remove(_root(where), apply=apply, min_age_ms=age)
     if json:

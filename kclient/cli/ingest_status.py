@@ -100,15 +100,15 @@ def _status(checkpoint: str, catalog: str | None, connection: ConnectionOptions)
         begin = {**{tp: log.start for tp, log in bounds.items()}, **begin}
         ends = {tp: log.end for tp, log in bounds.items()}
     rows, batch = sinks.rows(job), None
-    if catalog is not None:
+    if catalog is not None and job.location.kind != "iceberg":
+        raise ArgumentError("--catalog is for a job with --sink iceberg:…: leave it out.")
+    if catalog is not None or job.location.kind == "delta":  # whose place is all that is needed to find it
         rows, batch = _in_table(job, catalog)
     return Status(str(checkpoint), job, position, rows, begin, ends, batch)
 
 
-def _in_table(job: Job, catalog: str) -> tuple[int | None, int | None]:
-    """Return the rows of the job's table, and the job's last batch in it. Raises ArgumentError, SinkError."""
-    if not job.location.is_lake:
-        raise ArgumentError("--catalog is for a job with --sink iceberg:…: leave it out.")
+def _in_table(job: Job, catalog: str | None) -> tuple[int | None, int | None]:
+    """Return the rows of the job's table, and the job's last batch in it. Raises ConfigError, SinkError."""
     table = open_table(job.location.kind, job.location.where, catalog)
     if (version := table.find()) is None:
         return None, None

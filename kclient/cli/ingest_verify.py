@@ -33,7 +33,7 @@ def verify(
     *,
     checkpoint: Annotated[str | None, option("the job's checkpoint, which names its table", "DIR")] = None,
     sink: Annotated[
-        str | None, option("the table, without a checkpoint", "iceberg:CATALOG.NAMESPACE.TABLE")
+        str | None, option("the table, without a checkpoint", "iceberg:CATALOG.NAMESPACE.TABLE|delta:DIR")
     ] = None,
     job: Annotated[str | None, option("the job's name in it, without a checkpoint", "NAME")] = None,
     catalog: Annotated[str | None, option("the Iceberg catalogs, in the form of pyiceberg", "FILE")] = None,
@@ -50,7 +50,11 @@ def verify(
 
     where, name = _job(checkpoint, sink, job)
     if not where.is_lake:
-        raise ArgumentError(f"{where} has no table that verify reads: give a job with --sink iceberg:…")
+        raise ArgumentError(
+            f"{where} has no table that verify reads: give a job with --sink iceberg:… or delta:…"
+        )
+    if catalog is not None and where.kind != "iceberg":
+        raise ArgumentError("--catalog is for a job with --sink iceberg:…: leave it out.")
     opened = open_table(where.kind, where.where, catalog)
     found = verify_table(opened, name, _logs(opened, name, connection))
     proven = all(each.is_proven for each in found)

@@ -335,6 +335,7 @@ class DeltaSink:
         return retried(self.name, lambda: self._garbage(before_ms), self._runtime)
 
     def _garbage(self, before_ms: int) -> list[Garbage]:
+        self.load()  # a place without a table is an error
         with self._errors("listing its files"):
             before = datetime.fromtimestamp(before_ms / 1000, UTC)
             found = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest import engine_direct
+from tests.cli.support import call
 from tests.spark.jobs.delta_job_support import DeltaLake, assert_exactly_once
 from tests.spark.jobs.support import fill, run
 
@@ -129,3 +131,35 @@ def test_a_key_that_delta_does_not_have_is_refused_before_anything_is_written(
     with pytest.raises(ConfigError, match=r"bucket is no transform of Delta.*--sink iceberg:…"):
         lake.run(cluster, partition_by="bucket(4,_key)")
     assert list(lake.root.iterdir()) == []
+
+
+def test_status_verify_and_gc_look_into_the_table(
+    cluster: EmbeddedCluster, lake: DeltaLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(cluster, 100)
+    lake.run(cluster, job="nightly")
+    checkpoint, sink = str(lake.checkpoint), f"delta:{lake.where}"
+    status = call(capsys, "ingest", "status", "--checkpoint", checkpoint, "--json")
+    assert json.loads(status.out)["rows"] == 100
+    proven = call(capsys, "ingest", "verify", "--checkpoint", checkpoint, "-b", cluster.bootstrap_servers)
+    assert proven.code == 0, proven.err
+
+    lake.table.delete("_partition = 1 AND _offset = 3")
+    gap = call(
+        capsys, "ingest", "verify", "--sink", sink, "--job", "nightly", "-b", cluster.bootstrap_servers
+    )
+    assert gap.code == 6
+    assert "1" in gap.out
+
+    left = Path(lake.where) / "00000-00000000000000000000-00000000000000000009-0123456789abcdef-0.parquet"
+    left.write_bytes(b"of a killed batch")
+    found = call(capsys, "ingest", "gc", "--sink", sink, "--older-than", "0s", "--apply")
+    assert found.out.split("\t")[0] == left.name
+    assert not left.exists()
+    assert set(lake.files_on_disk()) >= set(lake.table.file_uris())
+
+    for command in (["status", "--checkpoint", checkpoint], ["gc", "--sink", sink]):
+        refused = call(capsys, "ingest", *command, "--catalog", str(left))
+        assert "--catalog is for" in refused.err
+    missing = call(capsys, "ingest", "gc", "--sink", f"delta:{lake.root / 'none'}")
+    assert "There is no table" in missing.err
