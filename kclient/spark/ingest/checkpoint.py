@@ -204,18 +204,20 @@ class Checkpoint:
     def adopt(self, batch: int, end: Offsets, first: Offsets) -> None:
         """Go on after a batch that the sink holds as the job's last, whatever is kept here.
 
-        A crash in between leaves a position that is not the sink's either, and the next run does this again.
+        A crash in between leaves a position that can be read and is not the sink's, and the next run does this again:
+        of what is ahead the newest goes first, so that each batch keeps its start; and the commit comes before the
+        offsets, so that none of them looks like a batch that was begun.
         """
         for kind in ("commits", "offsets"):
-            for number in self._numbers(kind):
+            for number in reversed(self._numbers(kind)):
                 if number > batch:
                     self._store.delete(f"{kind}/{number}")
         self._write(START, dump_offsets(first))
         self._adopt_for_spark()
+        self.commit(batch)
         # Spark wants the end of the batch before the last one as well.
         for number in (batch - 1, batch) if batch else (batch,):
             self._write(f"offsets/{number}", _offsets_file(end))
-        self.commit(batch)
 
     def _adopt_for_spark(self) -> None:
         """Write the id of a query, which Spark wants beside its logs, and take away its checksums of older files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from pathlib import Path
 from typing import Any, cast
@@ -43,3 +44,60 @@ def test_an_end_that_a_run_of_another_history_has_begun_is_not_kept(
         found = resumed(tmp_path, Position(5, STANDS.offsets, end))
     assert found == (Position(5, STANDS.offsets), STANDS)
     assert "up to batch 4: the job goes on after that, as the table says" in caplog.text
+
+
+class Died(BaseException):
+    """As if the process were killed."""
+
+
+class DyingStore:
+    """A store that goes along with so many changes, and dies before the next one."""
+
+    def __init__(self, checkpoint: Checkpoint, changes: int) -> None:
+        self._store, self._left = checkpoint._store, changes
+        checkpoint._store = self  # type: ignore[misc, assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("put", "put_if_absent", "delete"):
+            self._left -= 1
+            if self._left < 0:
+                raise Died
+        return getattr(self._store, name)
+
+
+def filled(directory: Path, batches: int, *, begun: bool) -> None:
+    """A checkpoint of some batches that are done, and of one that is begun."""
+    checkpoint = Checkpoint(directory)
+    if batches or begun:
+        checkpoint.store_start({TP: 0, OTHER: 0})
+    for number in range(batches + begun):
+        checkpoint.begin(number, {TP: number, OTHER: number})
+    for number in range(batches):
+        checkpoint.commit(number)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["done", "begun"])
+@pytest.mark.parametrize("batches", [0, 2, 5, 9])
+def test_a_run_that_dies_while_it_adopts_leaves_a_checkpoint_that_the_next_one_can_adopt(
+    tmp_path: Path, batches: int, *, begun: bool
+) -> None:
+    table = cast(LakeTable[Any], FoundTable(newest=Version(jobs={"j": STANDS})))
+    for changes in itertools.count():
+        directory = tmp_path / str(changes)
+        filled(directory, batches, begun=begun)
+        dying = Checkpoint(directory)
+        DyingStore(dying, changes)
+        try:
+            dying.adopt(STANDS.batch, STANDS.offsets, STANDS.first)
+        except Died:
+            pass
+        else:
+            break
+        checkpoint = Checkpoint(directory)
+        position, adopted = position_in(table, "j", checkpoint, checkpoint.position())
+        assert position == Position(5, STANDS.offsets)
+        assert adopted is not None
+        checkpoint.adopt(adopted.batch, adopted.offsets, adopted.first)
+        assert checkpoint.position() == position
+        assert checkpoint.offsets(3) == STANDS.offsets  # which Spark wants too
+    assert changes > 4
