@@ -204,8 +204,8 @@ class Catalog:
         if before is None or len(self.history) <= back:
             return None
         old = self.history[-1 - back]
-        if not old.snapshots:
-            return None
+        if not old.snapshots or old.snapshots[-1] not in before.snapshots:
+            return None  # there is nothing, or the history of before the table was put back
         self.moved.append((self.scheduler.now, ""))
         self.set(Version(self._next_number(), old.files, before.jobs, old.snapshots))
         return before if any(kept.snapshot not in old.snapshots for kept in before.jobs.values()) else None
