@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -137,7 +137,8 @@ class Checkpoint:
 
     def position(self) -> Position | None:
         """Return where the next batch begins, None if no run has decided where to start."""
-        begun, done = self._numbers("offsets"), self._numbers("commits")
+        done = self._numbers("commits")
+        begun = self._begun(done)
         if not begun:
             start = self.first_start()
             return None if start is None else Position(0, start)
@@ -145,6 +146,16 @@ class Checkpoint:
         if done and done[-1] >= last:
             return Position(last + 1, self.offsets(last))
         return Position(last, self.start_of(last), self.offsets(last))
+
+    def _begun(self, done: Collection[int]) -> list[int]:
+        """Return the batches that were begun.
+
+        In an object store without those of which neither start nor commit is there: a run of before the checkpoint was
+        lost, or put back to a copy, may begin such a one.
+        """
+        begun = self._numbers("offsets")
+        known = {-1, *begun}
+        return [number for number in begun if not self._is_shared or number - 1 in known or number in done]
 
     def first_start(self) -> Offsets | None:
         """Return where batch 0 starts, None if that is not decided yet."""

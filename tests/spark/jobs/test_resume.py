@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from kclient.errors import SinkError
 from kclient.spark.ingest.checkpoint import Checkpoint, Position
 from kclient.spark.ingest.resume import position_in
 from kclient.spark.sink.tables import LakeTable, TableProgress
@@ -101,3 +102,17 @@ def test_a_run_that_dies_while_it_adopts_leaves_a_checkpoint_that_the_next_one_c
         assert checkpoint.position() == position
         assert checkpoint.offsets(3) == STANDS.offsets  # which Spark wants too
     assert changes > 4
+
+
+@pytest.mark.parametrize("batches", [0, 2])
+def test_a_batch_that_a_run_of_before_begins_in_a_checkpoint_without_its_start_is_left_out(
+    tmp_path: Path, batches: int
+) -> None:
+    filled(tmp_path, batches, begun=False)
+    before = Checkpoint(tmp_path).position()
+    Checkpoint(tmp_path).begin(batches + 1, {TP: 66, OTHER: 70})
+    with pytest.raises(SinkError, match="it is missing"):  # in a directory, where a lock excludes such a run
+        Checkpoint(tmp_path).position()
+    shared = Checkpoint(tmp_path)
+    shared._is_shared = True  # type: ignore[misc]
+    assert shared.position() == before
