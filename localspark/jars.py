@@ -1,4 +1,4 @@
-"""The jars that a session of Spark 4.0 needs beside its own: Spark's Kafka source for the JVM, Delta Lake, Iceberg."""
+"""The jars that a session of Spark 4.0 needs beside its own: Spark's Kafka source for the JVM, and Delta Lake."""
 
 from __future__ import annotations
 
@@ -50,11 +50,6 @@ DELTA: Final = JarSet(
     f"io.delta:delta-spark_{MINOR}_2.13:4.3.1",
     f"delta-{RELEASES[MINOR]}",
     lambda name: name.startswith(("delta-", "unitycatalog-")),
-)
-ICEBERG: Final = JarSet(
-    f"org.apache.iceberg:iceberg-spark-runtime-{MINOR}_2.13:1.10.0",
-    f"iceberg-{RELEASES[MINOR]}",
-    lambda name: name.startswith("iceberg-"),
 )
 DELTA_SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -1,7 +1,6 @@
-"""A Spark 4.0 with Delta Lake and Iceberg that counts the rows of tables. It knows nothing of kclient.
+"""A Spark 4.0 with Delta Lake that counts the rows of tables. It knows nothing of kclient.
 
 {"delta": "/lake/orders", "version": 3}                    the table of a directory, now or as it was
-{"iceberg": "/lake/metadata/7.metadata.json", "snapshot": 1}
     → {"rows": …, "duplicates": [[topic, partition, offset, times], …], "gaps": [[topic, partition, missing], …],
        "partitions": [[topic, partition, first, last, rows], …], "columns": "a INT, …"}
 {"sql": "…"} → its rows, as text
@@ -19,31 +18,23 @@ from localspark import JAVA_OPTIONS
 from localspark.jars import DELTA_SETTINGS
 from localspark.serving import serve, start
 
-ICEBERG_SETTINGS = {
-    "spark.sql.catalog.judge": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.judge.catalog-impl": "org.apache.iceberg.inmemory.InMemoryCatalog",
-    "spark.sql.catalog.judge.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-}
-EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension,org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 LISTED = 20
-TABLE = "judge.lake.found"
 
 
 def session(jars: str) -> SparkSession:
-    settings = {**DELTA_SETTINGS, **ICEBERG_SETTINGS, "spark.sql.extensions": EXTENSIONS}
     return start(
         jars,
         spark__driver__extraJavaOptions=JAVA_OPTIONS,
         spark__sql__shuffle__partitions="2",
         spark__databricks__delta__snapshotPartitions="2",
-        **{name.replace(".", "__"): value for name, value in settings.items()},
+        **{name.replace(".", "__"): value for name, value in DELTA_SETTINGS.items()},
     )
 
 
 def run(spark: SparkSession, asked: dict[str, Any]) -> Any:
     if "sql" in asked:
         return [[str(value) for value in row] for row in spark.sql(asked["sql"]).collect()]
-    return verdict(delta(spark, asked) if "delta" in asked else iceberg(spark, asked))
+    return verdict(delta(spark, asked))
 
 
 def delta(spark: SparkSession, asked: dict[str, Any]) -> DataFrame:
@@ -51,17 +42,6 @@ def delta(spark: SparkSession, asked: dict[str, Any]) -> DataFrame:
     return (reader.option("versionAsOf", asked["version"]) if "version" in asked else reader).load(
         asked["delta"]
     )
-
-
-def iceberg(spark: SparkSession, asked: dict[str, Any]) -> DataFrame:
-    """Read a table by its metadata file, which is all that a catalog knows of it."""
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS judge.lake")
-    spark.sql(f"DROP TABLE IF EXISTS {TABLE}")
-    spark.sql(
-        f"CALL judge.system.register_table(table => 'lake.found', metadata_file => '{asked['iceberg']}')"
-    )
-    reader = spark.read.format("iceberg")
-    return (reader.option("snapshot-id", asked["snapshot"]) if "snapshot" in asked else reader).load(TABLE)
 
 
 def verdict(frame: DataFrame) -> dict[str, Any]:
