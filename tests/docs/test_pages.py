@@ -35,6 +35,7 @@ ELSEWHERE = {
     "how-to/spark-jobs.md": "docs/test_spark_pages.py",
     "ingest.md": "docs/test_ingest.py",
     "interceptors.md": "docs/test_metrics_and_interceptors.py",
+    "lakehouse.md": "docs/test_lakehouse.py",
     "metrics.md": "docs/test_metrics_and_interceptors.py",
     "offsets-history.md": "docs/test_spark_pages.py",
     "offsets.md": "docs/test_offsets.py",
