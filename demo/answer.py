@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from demo.flights import data_file
-from demo.job import ENGINES, SPARK
+from demo.job import ENGINES, SINKS, SPARK, Job
+from demo.landed import read
 from demo.recording import Carrier
 from demo.terminal import carriers_table
 from kclient.spark.sink import manifest
@@ -70,11 +71,11 @@ def ask(spark: SparkSession, sink: Path) -> tuple[int, list[Carrier]]:
     return flights.count(), [Carrier(*row) for row in spark.sql(WORST).collect()]
 
 
-def ask_arrow(sink: Path) -> tuple[int, list[Carrier]]:
-    """Return the same without Spark."""
-    import pyarrow.dataset as ds
-
-    flights = ds.dataset(manifest.files(sink)).to_table(columns=["carrier", "dep_delay", "arr_delay"])
+def ask_arrow(job: Job) -> tuple[int, list[Carrier]]:
+    """Return the same without Spark, once a second reader has found as many rows. Raises RuntimeError."""
+    flights, again = read(job)
+    if len(flights) != again:
+        raise RuntimeError(f"one reader finds {len(flights):,} rows, another one {again:,}")
     means = flights.group_by("carrier").aggregate(
         [([], "count_all"), ("dep_delay", "mean"), ("arr_delay", "mean")]
     )
@@ -101,7 +102,14 @@ def main() -> None:
     parser.add_argument("sink", type=Path, help="the directory that `kclient ingest` wrote")
     parser.add_argument("--wait", action="store_true", help="look when a line comes, and answer in JSON")
     parser.add_argument("--engine", choices=ENGINES, default=SPARK, help="direct: with Arrow, without Spark")
+    parser.add_argument(
+        "--kind", choices=SINKS, default=SINKS[0], help="what the directory is (default parquet)"
+    )
+    parser.add_argument("--endpoint", metavar="URL", help="the S3 that holds the table")
     arguments = parser.parse_args()
+    job = Job("", "", "", arguments.sink.parent, 0, arguments.engine, arguments.kind, arguments.endpoint)
+    if arguments.kind != "parquet":
+        arguments.engine = "direct"
     spark = session() if arguments.engine == SPARK else None
     if arguments.wait:
         if spark is not None:
@@ -109,7 +117,7 @@ def main() -> None:
         print(json.dumps({"ready": time.time()}), flush=True)
         if not sys.stdin.readline():
             return
-    rows, carriers = ask_arrow(arguments.sink) if spark is None else ask(spark, arguments.sink)
+    rows, carriers = ask_arrow(job) if spark is None else ask(spark, arguments.sink)
     if arguments.wait:
         print(json.dumps({"rows": rows, "carriers": [attrs.astuple(one) for one in carriers]}), flush=True)
     else:

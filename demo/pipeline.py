@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from demo.job import Job
+from demo.landed import landed
 from demo.processes import Child, Tail, members
 from demo.recorder import Recorder
 from demo.recording import DONE, KILLED, STARTED, Batch
 from demo.terminal import bar
-from kclient.spark.sink import manifest
 from localkafka.processes import deferred_signals
 
 DEADLINE_SECONDS: Final = 400.0
@@ -66,7 +66,10 @@ class Pipeline:
         """Wait until all has landed and the group shows it; then SIGTERM. Raises RuntimeError."""
         self._wait(lambda: self._run == 2 and self.rows >= self._job.total, DEADLINE_SECONDS)
         self._wait(lambda: lag() == 0, LAG_SECONDS, enough=True)  # the job commits once more at its end
-        self._chronicle.event(DONE, f"landed: {self.rows:,} rows by the manifest, lag {lag() or 0:,}")
+        self._chronicle.event(
+            DONE,
+            f"landed: {self.rows:,} rows by {self._job.counted_by}, lag {lag() or 0:,}",
+        )
         child = self._running()
         code = child.end(END_SECONDS)
         self._chronicle.finish(LANE)
@@ -108,12 +111,13 @@ class Pipeline:
         self._read_progress()
         self._chronicle.event(
             KILLED,
-            f"the ingest job (pid {child.pid}, {family} processes) killed with {self.rows:,} rows in the manifest",
+            f"the ingest job (pid {child.pid}, {family} processes) killed with {self.rows:,} rows in "
+            f"{self._job.counted_by}",
         )
 
     def _read_progress(self) -> None:
         """Read the row count from the manifest, and the job's batch events."""
-        self.rows = sum(found.rows for found in manifest.read_all(self._job.sink))
+        self.rows = sum(batch.rows for batch in landed(self._job))
         for line in self._lines.read():
             if line["event"] == "batch" and line["rows"]:
                 self._add(line)
@@ -130,17 +134,15 @@ class Pipeline:
         recording.batches.append(Batch(self._run, line["batch"], start, end, **measured))
 
     def _fill_in(self) -> None:
-        """Add batches that the killed job did not report; their time is that of the manifest's file."""
+        """Add batches that the killed job did not report; their time is that of the manifest or the version."""
         recording = self._chronicle.recording
         known = {batch.number for batch in recording.batches}
-        for found in manifest.read_all(self._job.sink):
-            if (number := int(found.name)) not in known:
-                end = self._chronicle.since(
-                    (self._job.sink / manifest.DIRECTORY / f"{found.name}.json").stat().st_mtime
-                )
+        for found in landed(self._job):
+            if found.number not in known:
+                end = self._chronicle.since(found.at)
                 start = max((batch.end for batch in recording.batches if batch.end <= end), default=end)
                 recording.batches.append(
-                    Batch(1, number, start, end, found.rows, found.bytes, len(found.files))
+                    Batch(1, found.number, start, end, found.rows, found.bytes, found.files)
                 )
         recording.batches.sort(key=lambda batch: batch.end)
 

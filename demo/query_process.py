@@ -9,7 +9,7 @@ from typing import Final, Self
 
 import attrs
 
-from demo.job import SPARK
+from demo.job import SPARK, Job
 from demo.processes import Child
 from demo.recorder import Recorder
 from demo.recording import Carrier
@@ -29,9 +29,12 @@ class QueryResult:
 class QueryProcess:
     """Begins to start its session with its `with`, so that it is there when the files are."""
 
-    def __init__(self, sink: Path, out: Path, recorder: Recorder, engine: str = SPARK) -> None:
+    def __init__(self, job: Job, out: Path, recorder: Recorder) -> None:
         self._chronicle = recorder
-        self._child = Child("demo.answer", [str(sink), "--wait", "--engine", engine], out / "answer.log")
+        engine = job.engine if job.kind == "parquet" else "direct"
+        arguments = [str(job.sink), "--wait", "--engine", engine, "--kind", job.kind]
+        arguments += [] if job.endpoint is None else ["--endpoint", job.endpoint]
+        self._child = Child("demo.answer", arguments, out / "answer.log")
         self._lane = LANES[engine]
 
     def __enter__(self) -> Self:

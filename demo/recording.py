@@ -146,6 +146,7 @@ class Numbers:
     committed: int
     parquet: int
     lag: int
+    place: str = "in Parquet"
 
     def named(self) -> list[tuple[str, int, bool]]:
         """Return each number with its name, and whether it is right."""
@@ -153,7 +154,7 @@ class Numbers:
             "published": self.published,
             "consumed": self.consumed,
             "committed": self.committed,
-            "in Parquet": self.parquet,
+            self.place: self.parquet,
         }
         counted = [(name, value, value == self.expected) for name, value in counts.items()]
         return [*counted, ("lag", self.lag, self.lag == 0)]

@@ -8,8 +8,8 @@ import platform
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +19,8 @@ from demo import report
 from demo.brokers import BROKERS, Brokers, brokers
 from demo.flights import flights, require_data
 from demo.group import Group, Outcome
-from demo.job import SCHEMA_FILE, SPARK, Job
+from demo.job import BUCKET, SCHEMA_FILE, SPARK, Job
+from demo.landed import landed
 from demo.pipeline import Pipeline
 from demo.probe import TOPIC as PROBES
 from demo.probe import Probe
@@ -31,6 +32,7 @@ from demo.sampling import LagSampler
 from demo.terminal import Terminal, bar, carriers_table, numbers_table
 from kclient.spark.sink import manifest
 from localkafka.processes import deferred_signals
+from locals3 import S3Server, unavailable
 
 TOPIC: Final = "flights"
 GROUP: Final = "delays"
@@ -38,7 +40,9 @@ PIPELINE: Final = "flights-parquet"
 PARTITIONS: Final = 6
 
 
-def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: str = SPARK) -> int:
+def run(
+    count: int, out: Path, kafka: str | None, terminal: Terminal, engine: str = SPARK, sink: str = "parquet"
+) -> int:
     """Run everything; return 0 if the five numbers agree, else 1. All child processes are ended.
 
     Raises RuntimeError, FileNotFoundError without the data, FileExistsError where `out` holds what the demo did not
@@ -47,9 +51,10 @@ def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: st
     require_data()
     _clear(out)
     terminal.say(f"starting {f'Apache Kafka {kafka}' if kafka else 'brokers'}")
-    with brokers(kafka) as cluster:
+    with brokers(kafka) as cluster, _store(sink) as endpoint:
         recorder = Recorder(_recording(cluster, engine), terminal)
-        numbers = _work(cluster, count, out, recorder)
+        job = Job(cluster.servers, TOPIC, PIPELINE, out, count, engine, sink, endpoint)
+        numbers = _work(cluster, job, recorder)
     recording = recorder.recording
     recording.numbers, recording.seconds = numbers, terminal.elapsed()
     recording.save(out / "run.json")
@@ -61,13 +66,29 @@ def run(count: int, out: Path, kafka: str | None, terminal: Terminal, engine: st
     return 0 if numbers.agree else 1
 
 
-def _work(cluster: Brokers, count: int, out: Path, recorder: Recorder) -> Numbers:
+@contextmanager
+def _store(sink: str) -> Iterator[str | None]:
+    """An S3 on loopback for a table, with its credentials in the environment; None for files, and without Java."""
+    if sink == "parquet" or unavailable() is not None:
+        yield None
+        return
+    with S3Server() as s3:
+        s3.create_bucket(BUCKET)
+        before = dict(os.environ)
+        os.environ.update(s3.environment)
+        try:
+            yield s3.endpoint
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _work(cluster: Brokers, job: Job, recorder: Recorder) -> Numbers:
     """Publish, consume, land, ask; Spark starts beside the publisher, and the SQL session beside the ingest."""
-    terminal, servers = recorder.terminal, cluster.servers
+    terminal, servers, count, out = recorder.terminal, cluster.servers, job.total, job.out
     cluster.create(TOPIC, PARTITIONS)
     for node in range(1, BROKERS + 1):
         recorder.begin(f"broker {node}", "serves")
-    job = Job(servers, TOPIC, PIPELINE, out, count, recorder.recording.engine)
     with ExitStack() as stack:
         sampler = LagSampler(servers, TOPIC, PARTITIONS, (GROUP, PIPELINE), terminal.elapsed)
         recorder.recording.lags = stack.enter_context(sampler).samples
@@ -78,7 +99,7 @@ def _work(cluster: Brokers, count: int, out: Path, recorder: Recorder) -> Number
         published = _publish(servers, count, recorder, pipeline.tick)
         outcome = _consume(cluster, published, recorder, out, pipeline.tick)
         with deferred_signals():
-            query = stack.enter_context(QueryProcess(job.sink, out, recorder, job.engine))
+            query = stack.enter_context(QueryProcess(job, out, recorder))
         pipeline.finish(lambda: sampler.total(PIPELINE))
         result = query.ask()
         recorder.recording.carriers = result.carriers
@@ -90,6 +111,7 @@ def _work(cluster: Brokers, count: int, out: Path, recorder: Recorder) -> Number
             committed=cluster.committed(GROUP),
             parquet=_landed(pipeline, result),
             lag=cluster.lag(PIPELINE, TOPIC),
+            place="in Parquet" if job.kind == "parquet" else "in the table",
         )
 
 
@@ -104,7 +126,7 @@ def _clear(out: Path) -> None:
         raise FileExistsError(f"{old[0]} is not the demo's, which would replace it. Give another --out.")
     for folder in old:
         shutil.rmtree(folder)
-    for page in ("report.html", "run.json"):
+    for page in ("report.html", "run.json", "catalog.db", "catalog.yaml"):
         (out / page).unlink(missing_ok=True)
 
 
@@ -159,18 +181,24 @@ def _consume(
 def _landed(pipeline: Pipeline, result: QueryResult) -> int:
     """Return the rows in Parquet. Raise RuntimeError if the files differ from the manifest."""
     if pipeline.rows != result.rows:
-        raise RuntimeError(f"the manifest says {pipeline.rows:,} rows, but its files hold {result.rows:,}")
+        raise RuntimeError(f"the sink says {pipeline.rows:,} rows, but its files hold {result.rows:,}")
     return pipeline.rows
 
 
 def _places(job: Job) -> list[Place]:
-    files = [file for found in manifest.read_all(job.sink) for file in found.files]
-    size = sum(file.bytes for file in files) / 1e6
+    batches = landed(job)
+    files, size = sum(batch.files for batch in batches), sum(batch.bytes for batch in batches) / 1e6
+    if job.kind == "parquet":
+        names = "the manifest: a file that none of these names does not count"
+        rows = [
+            Place(str(job.sink), f"the flights: {files} files of Parquet, {size:.1f} MB"),
+            Place(str(job.sink / manifest.DIRECTORY), names),
+        ]
+    else:
+        gone = "" if job.endpoint is None else "; the S3 of this run ended with it"
+        rows = [Place(job.place, f"the {job.kind} table: {files} files, {size:.1f} MB{gone}")]
     return [
-        Place(str(job.sink), f"the flights: {len(files)} files of Parquet, {size:.1f} MB"),
-        Place(
-            str(job.sink / manifest.DIRECTORY), "the manifest: a file that none of these names does not count"
-        ),
+        *rows,
         Place(str(job.checkpoint), "how far the job has come; the same command would go on from here"),
         Place(str(job.out / "run.json"), "this run as figures"),
         Place(str(job.out / "*.log"), "what the members, the probe, the job and the query said"),
@@ -184,6 +212,10 @@ def _further(job: Job) -> list[Command]:
         'print(flights.to_table(columns=["carrier", "dep_delay", "_partition", "_offset"]).slice(0, 5))'
     )
     ingest = job.arguments(job.out / "ingest-2.jsonl")
+    page = Command("This page again, from the figures:", _python("demo.report", job.out / "run.json"))
+    if job.kind != "parquet":
+        again = " \\\n    --".join(_python("kclient", *ingest).split(" --"))
+        return [page, Command("What was killed and started again:", again)]
     arrow_too = () if job.engine == SPARK else ("--engine", job.engine)
     return [
         Command("The ten worst carriers again:", _python("demo.answer", job.sink, *arrow_too)),
@@ -192,7 +224,7 @@ def _further(job: Job) -> list[Command]:
             _python("kclient", "ingest", "status", "--checkpoint", job.checkpoint),
         ),
         Command("The rows in Arrow:", arrow),
-        Command("This page again, from the figures:", _python("demo.report", job.out / "run.json")),
+        page,
         Command(
             "What was killed and started again:", " \\\n    --".join(_python("kclient", *ingest).split(" --"))
         ),

@@ -27,6 +27,7 @@ MEANINGS: Final = {
     "consumed": "different records the members delivered",
     "committed": "sum of the offsets of {group}",
     "in Parquet": "rows of the files the manifest names",
+    "in the table": "rows of the newest version, by two readers",
     "lag": "of the pipeline’s group {pipeline}",
 }
 

@@ -36,7 +36,7 @@ def recovery_of_job(run: Recording) -> tuple[float, float] | None:
 
 def _recoveries(run: Recording) -> Iterator[Figure]:
     if (job := recovery_of_job(run)) is not None:
-        meaning = "from SIGKILL until the first batch of the job that was started again is in the manifest"
+        meaning = "from SIGKILL until the first batch of the job that was started again counts"
         yield Figure("The job killed", _seconds(job[1]), meaning)
     for one in run.recoveries:
         yield Figure(one.name, _seconds(one.seconds), one.meaning)
@@ -52,7 +52,8 @@ def _throughput(run: Recording) -> Iterator[Figure]:
     if run.batches:
         rows, seconds = sum(batch.rows for batch in run.batches), sum(_took(batch) for batch in run.batches)
         meaning = f"{rows:,} rows in the {seconds:.1f} s in which a batch was under way"
-        yield Figure("Landed in Parquet", f"{rows / max(seconds, 0.001):,.0f} rows/s", meaning)
+        where = "in Parquet" if run.numbers is None else run.numbers.place
+        yield Figure(f"Landed {where}", f"{rows / max(seconds, 0.001):,.0f} rows/s", meaning)
 
 
 def _delays(run: Recording) -> Iterator[Figure]:
@@ -65,7 +66,7 @@ def _delays(run: Recording) -> Iterator[Figure]:
     found = delays_until_landed(run.published, run.batches)
     if found:
         meaning = (
-            f"until the manifest has it, half of the batches; at most {max(found):.1f} s, across the killed job. "
+            f"until it counts, half of the batches; at most {max(found):.1f} s, across the killed job. "
             "By counts: the n-th row against the n-th record"
         )
         yield Figure("From acknowledged to landed", _seconds(median(found)), meaning)

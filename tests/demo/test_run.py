@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from demo.answer import ask_arrow
 from demo.brokers import Embedded
 from demo.flights import data_file
+from demo.job import Job
 from demo.pipeline import Pipeline
 from demo.recording import KILLED, Recording
 from demo.report.figures import figures
@@ -161,3 +163,26 @@ def test_wrong_numbers_fail_the_exit_code(tmp_path: Path, monkeypatch: pytest.Mo
     page = (tmp_path / "report.html").read_text()
     assert f"<b>{FLIGHTS - 1:,}</b><em> wrong</em>" in page
     assert "All five numbers agree." not in page
+
+
+@pytest.mark.parametrize("sink", ["iceberg", "delta"])
+def test_a_table_holds_each_record_once_by_two_readers(sink: str, tmp_path: Path) -> None:
+    said = io.StringIO()
+    assert run(FLIGHTS, tmp_path, None, Terminal(said), "direct", sink) == 0, said.getvalue()
+    assert any(
+        line.split() == ["✓", "in", "the", "table", f"{FLIGHTS:,}"] for line in said.getvalue().splitlines()
+    )
+    recording = Recording.load(tmp_path / "run.json")
+    assert {span.lane.split()[0] for span in recording.spans if span.killed} == {"broker", "member", "ingest"}
+    assert {batch.run for batch in recording.batches} == {1, 2}
+    assert sum(batch.rows for batch in recording.batches) == FLIGHTS
+    assert sum(one.flights for one in recording.carriers) > 0
+    page = (tmp_path / "report.html").read_text()
+    assert "All five numbers agree." in page
+    assert "In Parquet" not in page
+
+
+def test_two_readers_that_differ_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.answer.read", lambda job: (pa.table({"carrier": ["UA"]}), 2))
+    with pytest.raises(RuntimeError, match="one reader finds 1 rows, another one 2"):
+        ask_arrow(Job("", "", "", tmp_path, 0))
