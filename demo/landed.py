@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -26,6 +27,14 @@ class Landed:
     bytes: int
     files: int
     at: float
+
+
+def load_libraries(kind: str) -> None:
+    """Import what reads the sink before threads run: in CPython 3.11 two threads must not parse code at once."""
+    for name in {"iceberg": ("pyiceberg.catalog.sql", "pyiceberg.io.pyarrow"), "delta": ("deltalake",)}.get(
+        kind, ()
+    ):
+        import_module(name)
 
 
 def landed(job: Job) -> list[Landed]:

@@ -20,7 +20,7 @@ from demo.brokers import BROKERS, Brokers, brokers
 from demo.flights import flights, require_data
 from demo.group import Group, Outcome
 from demo.job import BUCKET, SCHEMA_FILE, SPARK, Job
-from demo.landed import landed
+from demo.landed import landed, load_libraries
 from demo.pipeline import Pipeline
 from demo.probe import TOPIC as PROBES
 from demo.probe import Probe
@@ -49,6 +49,7 @@ def run(
     write, LocalKafkaError, KclientError.
     """
     require_data()
+    load_libraries(sink)
     _clear(out)
     terminal.say(f"starting {f'Apache Kafka {kafka}' if kafka else 'brokers'}")
     with brokers(kafka) as cluster, _store(sink) as endpoint:
