@@ -30,10 +30,9 @@ class Landed:
 
 
 def load_libraries(kind: str) -> None:
-    """Import what reads the sink before threads run: in CPython 3.11 two threads must not parse code at once."""
-    for name in {"iceberg": ("pyiceberg.catalog.sql", "pyiceberg.io.pyarrow"), "delta": ("deltalake",)}.get(
-        kind, ()
-    ):
+    """Import the clients before threads run: in CPython 3.11 two threads must not parse code at once."""
+    readers = {"iceberg": ("pyiceberg.catalog.sql", "pyiceberg.io.pyarrow"), "delta": ("deltalake",)}
+    for name in ("kclient.consumer.core", *readers.get(kind, ())):
         import_module(name)
 
 
