@@ -31,7 +31,7 @@ from kclient.spark.decoding.ddl import parse_ddl
 from kclient.spark.sink import iceberg, tables
 from kclient.spark.sink.iceberg import IcebergTable
 from kclient.spark.sink.manifest import WrittenFile
-from kclient.spark.sink.parquet import ParquetFile
+from kclient.spark.sink.parquet import HiddenFile, ParquetFile
 from kclient.spark.sink.partitions import TableFiles
 from kclient.spark.sink.row_layout import RowLayout
 from kclient.spark.sink.tables import TableCommit
@@ -98,7 +98,7 @@ def land(table: IcebergTable, files: TableFiles, rows: pa.Table) -> list[Written
     for batch_rows in rows.combine_chunks().to_batches():
         for number, part in enumerate(files.partitioning.split(files.fitted(batch_rows))):
             path = f"{part.key.directory}/{batch}-{number}.parquet".lstrip("/")
-            file = ParquetFile(Path(files.root) / path, part.rows.schema, "zstd")
+            file = ParquetFile(HiddenFile(Path(files.root) / path), part.rows.schema, "zstd")
             file.add(part.rows)
             file.finish()
             file.publish()

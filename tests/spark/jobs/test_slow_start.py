@@ -38,9 +38,10 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, reported: int = 0) -> 
             return started[-1]
 
     monkeypatch.setattr(engine_spark, "session_of", no_session)
+    stand_in = SimpleNamespace(settings=None, with_table=lambda: stand_in)
     monkeypatch.setattr(engine_spark, "with_schema", lambda prepared, _: prepared)
     monkeypatch.setattr(engine_spark, "_SparkEngine", Engine)
-    prepared = cast("Prepared", SimpleNamespace(settings=None))
+    prepared = cast("Prepared", stand_in)
     if ends[-1] == "drained":
         assert cast("Any", engine_spark.run(prepared, RecordingReporter(), StopRequest())) == "drained"
     else:

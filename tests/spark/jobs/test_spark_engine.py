@@ -77,6 +77,9 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
         target=SimpleNamespace(dead=None),
         position=SimpleNamespace(start={}),
         plan=SimpleNamespace(partitions=()),
+        table=None,
+        epoch=None,
+        with_table=lambda: prepared,
     )
     return engine_spark.run(
         cast("Prepared", prepared), RecordingReporter(), StopRequest(signal.SIGTERM)
