@@ -34,6 +34,9 @@ QUICK_KRAFT = {
     "group.consumer.heartbeat.interval.ms": "1000",
 }
 
+ALONE = {"broker.session.timeout.ms": "60000"}
+"""Of a broker without others: nothing could take over, and a pause of the machine must not fence it."""
+
 
 @attrs.frozen
 class Ports:
@@ -76,6 +79,7 @@ def broker(
     return (
         properties
         | QUICK_KRAFT
+        | (ALONE if len(cluster) == 1 else {})
         | {
             "process.roles": "broker,controller",
             "node.id": str(node),

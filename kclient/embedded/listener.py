@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
+from socket import socket  # noqa: TID251 a broker is the other end of connections
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import attrs
 
 from kclient.errors import ArgumentError
+from kclient.log import get_logger
 from kclient.security import SCRAM_DIGESTS
 
-if TYPE_CHECKING:
-    from socket import socket  # noqa: TID251 only for annotations: servers make their own
+logger: Final = get_logger("kclient.embedded")
 
 PLAINTEXT: Final = "PLAINTEXT"
 MECHANISMS: Final = ("PLAIN", *SCRAM_DIGESTS, "OAUTHBEARER")
@@ -69,30 +71,56 @@ class Listener:
 Factory = Callable[[], asyncio.BaseProtocol]
 Serve = Callable[[Factory, Listener], Awaitable[Server]]
 
+BACKLOG: Final = 100  # connections that wait to be accepted
+
 
 async def serve(factory: Factory, listener: Listener) -> Server:
     """Listen at the listener's address, on the running loop. Raise OSError."""
-    await asyncio.sleep(0)  # a server that was closed in this turn of the loop still has the port
     loop = asyncio.get_running_loop()
-    return _Server(await loop.create_server(factory, listener.host, listener.port, ssl=listener.ssl))
+    bound = await loop.create_server(factory, listener.host, listener.port, start_serving=False)
+    sockets = [socket(fileno=os.dup(each.fileno())) for each in bound.sockets]
+    bound.close()
+    return _Server(sockets, factory, listener.ssl)
 
 
 class _Server:
-    """A server that accepts nothing more at once, and is closed when all sockets that it has accepted have transports.
+    """Accepts connections until it is closed; those that it has accepted have their protocols called.
 
-    asyncio makes the transport in the turn of the loop after accept(), and a closed server fails it: nothing closes the
-    socket then, and its client waits for responses until the garbage collector finds it.
+    An `asyncio.Server` makes the transport of an accepted socket one turn of the loop later, and fails if it was closed
+    meanwhile: nothing closes the socket then, and its client waits until the garbage collector finds it.
     """
 
-    def __init__(self, server: asyncio.Server) -> None:
-        self._server = server
-
-    @property
-    def sockets(self) -> Sequence[socket]:
-        return self._server.sockets
+    def __init__(self, sockets: Sequence[socket], factory: Factory, tls: SSLContext | None) -> None:
+        self.sockets: Sequence[socket] = sockets
+        self._factory = factory
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._opening: set[asyncio.Task[None]] = set()  # the loop only keeps weak references
+        for listening in sockets:
+            listening.setblocking(False)
+            listening.listen(BACKLOG)
+            self._loop.add_reader(listening, self._accept, listening)
 
     def close(self) -> None:
-        loop = asyncio.get_running_loop()
         for listening in self.sockets:
-            loop.remove_reader(listening)
-        loop.call_soon(self._server.close)
+            self._loop.remove_reader(listening)
+            listening.close()
+        self.sockets = ()
+
+    def _accept(self, listening: socket) -> None:
+        for _ in range(BACKLOG):
+            try:
+                accepted, _ = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            accepted.setblocking(False)
+            task = self._loop.create_task(self._open(accepted))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    async def _open(self, accepted: socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._factory, accepted, ssl=self._tls)
+        except OSError as exc:  # a client that speaks no TLS, or does not trust the certificate
+            logger.debug("%s: closed while it was opened: %s", accepted, exc)
+            accepted.close()

@@ -36,7 +36,7 @@ def test_modules_are_loaded_when_first_needed() -> None:
 
 
 def test_every_message_has_its_class() -> None:
-    assert len(message_names()) == 134
+    assert len(message_names()) == 136
     for name in message_names():
         assert name == message_class(name).NAME
     assert (request_name(18), response_name(1)) == ("ApiVersionsRequest", "FetchResponse")

@@ -165,7 +165,7 @@ def test_wrong_numbers_fail_the_exit_code(tmp_path: Path, monkeypatch: pytest.Mo
     assert "All five numbers agree." not in page
 
 
-@pytest.mark.parametrize("sink", ["iceberg", "delta"])
+@pytest.mark.parametrize("sink", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)])
 def test_a_table_holds_each_record_once_by_two_readers(sink: str, tmp_path: Path) -> None:
     said = io.StringIO()
     assert run(FLIGHTS, tmp_path, None, Terminal(said), "direct", sink) == 0, said.getvalue()

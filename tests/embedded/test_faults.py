@@ -100,6 +100,10 @@ def on_wire(test: Callable[[EmbeddedCluster, Wire], Awaitable[None]], **keys: An
 # --- errors
 
 
+HIDE_ERRORS = {("DescribeLogDirs", version) for version in range(3)}
+"""Their responses have no place for an error of the whole request: Kafka answers without any directory."""
+
+
 @pytest.mark.parametrize("release", ["4.3", "2.8", "0.10.0"])
 def test_an_error_is_reported_wherever_a_client_looks(release: str) -> None:
     """Every API in every version: no response hides the error, none has another one."""
@@ -110,6 +114,9 @@ def test_an_error_is_reported_wherever_a_client_looks(release: str) -> None:
         for number, (api, version) in enumerate(rows):
             cluster.fail(api, REQUEST_TIMED_OUT)
             response = await raw_client.ask(request(api, version), version, lane=str(number))
+            if (api, version) in HIDE_ERRORS:
+                assert (codes(response), response.results) == ([NONE], []), (api, version, response)
+                continue
             assert REQUEST_TIMED_OUT in codes(response), (api, version, response)
             assert set(codes(response)) <= {NONE, REQUEST_TIMED_OUT}, (api, version, response)
 
