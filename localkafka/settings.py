@@ -34,8 +34,8 @@ QUICK_KRAFT = {
     "group.consumer.heartbeat.interval.ms": "1000",
 }
 
-ALONE = {"broker.session.timeout.ms": "60000"}
-"""Of a broker without others: nothing could take over, and a pause of the machine must not fence it."""
+ALONE = {"broker.session.timeout.ms": "9000"}
+"""Of a broker without others, by default: a short pause must not fence it. A killed one waits so long for its place."""
 
 
 @attrs.frozen
