@@ -144,9 +144,7 @@ class BatchCommitter:
         # The dead letters first: once the sink's manifest is there, no later run writes this batch again. A killed run
         # may have written a manifest with more dead letters, so it is replaced even if none are left.
         if whole.dead_letters or (self.dead is not None and manifest.read(self.dead, whole.name) is not None):
-            if (
-                self.table is not None
-            ):  # a run that the table refuses must not replace what a newer one has kept
+            if self.table is not None:  # a run that it refuses must not replace what a newer one has kept
                 tables.check(self.table, table_commit(whole, began_ms), self.runtime)
             self._store_dead(whole, also_none=True)
         if self.table is None:

@@ -28,7 +28,6 @@ delta-rs escapes the paths for the log itself.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,6 +46,7 @@ from pyarrow.fs import FileSelector, FileSystem, PyFileSystem
 
 from kclient.errors import ConfigError, SinkError
 from kclient.runtime import Runtime
+from kclient.spark.sink import store
 from kclient.spark.sink.atomic_files import is_temporary, sink_errors, sync
 from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
 from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_keys, column_of, key_of, text_of
@@ -55,6 +55,7 @@ from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import PartitionKey, TableFiles, partition_key
 from kclient.spark.sink.store import is_remote, store_of
 from kclient.spark.sink.tables import (
+    COORDINATES,
     TableCommit,
     TableConflict,
     TableProgress,
@@ -62,6 +63,7 @@ from kclient.spark.sink.tables import (
     load_with_retries,
     next_progress,
     retried,
+    rows_of,
 )
 from kclient.text import format_names
 from kclient.types import TopicPartition
@@ -71,12 +73,12 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction
 
 REMOTE_OPTIONS: Final = {
-    "connect_timeout": "5s",
-    "timeout": "30s",
-    "max_retries": "5",
-    "retry_timeout": "60s",
+    "connect_timeout": f"{store.CONNECT_SECONDS}s",
+    "timeout": f"{store.REQUEST_SECONDS}s",
+    "max_retries": str(store.RETRIES),
+    "retry_timeout": f"{store.RETRY_SECONDS}s",
 }
-"""The bounds of one request to an object store, and of its repetitions."""
+"""The bounds of one request to an object store, and of its repetitions: those of a `Store`."""
 
 FEATURES: Final = frozenset(
     {
@@ -98,12 +100,10 @@ FEATURES: Final = frozenset(
 """Features of a table that ask nothing of a writer who only adds files, or whose demands are checked here."""
 
 COMPUTED: Final = frozenset({"delta.generationExpression", "delta.identity.start", "delta.invariants"})
-COORDINATES: Final = ("_topic", "_partition", "_offset")
 CONSTRAINT: Final = "delta.constraints."
 MAPPING: Final = "delta.columnMapping.mode"
 TRACKING: Final = "delta.enableRowTracking"
 TXN_RETENTION: Final = "delta.setTransactionRetentionDuration"
-ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
 _FILE: Final = re.compile(r"[0-9]{5,}-[0-9]{20}-[0-9]{20}-[0-9a-f]{16}-[0-9]+\.parquet", re.ASCII)
@@ -320,10 +320,9 @@ class DeltaSink:
 
     def coordinates(self, version: DeltaTable, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield topic, partition and offset of all rows of some topics, by delta-rs' own scan. Raises SinkError."""
-        names = ", ".join(f"'{topic}'" for topic in sorted(topics))  # Kafka's names have no quotes
         try:
             with self._errors("reading it"):
-                for batch in version.scan(list(COORDINATES), f"_topic IN ({names})"):
+                for batch in version.scan(list(COORDINATES), rows_of(topics)):
                     yield pa.record_batch(batch)
         except TableUnavailable as exc:
             raise SinkError(
@@ -548,8 +547,7 @@ def storage_options(url: str) -> dict[str, str]:
     """Return the options of delta-rs for a table at `url`: bounds of its requests; credentials are the platform's."""
     if not is_remote(url):
         return {}
-    plain = any(os.environ.get(name, "").lower().startswith("http://") for name in ENDPOINTS)
-    return {**REMOTE_OPTIONS, **({"allow_http": "true"} if plain else {})}
+    return {**REMOTE_OPTIONS, **({"allow_http": "true"} if store.is_plain_endpoint({}) else {})}
 
 
 def _is_of_a_job(name: str) -> bool:

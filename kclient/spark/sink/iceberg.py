@@ -57,7 +57,15 @@ from kclient.spark.sink.iceberg_schema import (
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import TableFiles, partition_key
 from kclient.spark.sink.store import StoredObject, is_remote, store_of
-from kclient.spark.sink.tables import TableCommit, TableProgress, load_with_retries, next_progress, retried
+from kclient.spark.sink.tables import (
+    COORDINATES,
+    TableCommit,
+    TableProgress,
+    load_with_retries,
+    next_progress,
+    retried,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -69,7 +77,6 @@ MERGING: Final = {"commit.manifest-merge.enabled": "true"}
 """The default of Iceberg itself: 100 manifests become one. pyiceberg's is false, and its readers open each of them."""
 
 METRICS: Final = "write.metadata.metrics.column."
-COORDINATES: Final = ("_topic", "_partition", "_offset")
 NEWEST_FORMAT: Final = 2
 _TIMES: Final = (DateType, TimestampType, TimestamptzType)
 _OURS: Final = re.compile(r"[0-9]{5,10}-[0-9]{20}-[0-9]{20}-[0-9a-f]{16}-[0-9]+\.parquet", re.ASCII)
@@ -249,11 +256,9 @@ class IcebergTable:
 
     def coordinates(self, version: Version, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield topic, partition and offset of all rows of some topics, by pyiceberg's own scan."""
-        names = ", ".join(f"'{topic}'" for topic in sorted(topics))  # Kafka's names have no quotes
-        chosen = f"_topic in ({names})"
         with table_errors(self.name, "Reading"):
-            reader = version.scan(row_filter=chosen, selected_fields=COORDINATES).to_arrow_batch_reader()
-            yield from reader
+            found = version.scan(row_filter=rows_of(topics), selected_fields=COORDINATES)
+            yield from found.to_arrow_batch_reader()
 
     def garbage(self, before_ms: int) -> list[Garbage]:
         """Return data files of jobs that no snapshot names, of any branch. Other writers' files are not looked at."""

@@ -56,13 +56,8 @@ class TableName:
 
 def open_catalog(name: str, file: str | None) -> Catalog:
     """Return a catalog. Asks it nothing yet, except where its type does so. Raises ConfigError, SinkError."""
-    try:
-        from pyiceberg.catalog import load_catalog
-    except ImportError as exc:
-        raise ConfigError(
-            "--sink iceberg:… needs the package pyiceberg, which is not installed. "
-            "pip install 'kclient-kafka[iceberg]'."
-        ) from exc
+    from pyiceberg.catalog import load_catalog
+
     properties = {} if file is None else _properties(Path(file), name)
     try:
         with table_errors(name, "Opening the catalog"):

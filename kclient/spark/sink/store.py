@@ -367,7 +367,7 @@ def _client_of(url: str, options: Mapping[str, str]) -> Client:
             client_options={
                 "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                 "timeout": timedelta(seconds=REQUEST_SECONDS),
-                "allow_http": _plain_endpoint(options),
+                "allow_http": is_plain_endpoint(options),
             },
             retry_config={
                 "max_retries": RETRIES,
@@ -386,7 +386,7 @@ def _client_of(url: str, options: Mapping[str, str]) -> Client:
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
-def _plain_endpoint(options: Mapping[str, str]) -> bool:
+def is_plain_endpoint(options: Mapping[str, str]) -> bool:
     """Return whether the endpoint was given as http://: whoever writes that means it."""
     given = [value for name, value in options.items() if "endpoint" in name.lower()]
     given += [os.environ.get(name, "") for name in ENDPOINTS]

@@ -44,6 +44,9 @@ Offsets = Mapping[TopicPartition, int]
 T = TypeVar("T")
 V = TypeVar("V")
 
+COORDINATES: Final = ("_topic", "_partition", "_offset")
+"""The columns that tell where a row was in Kafka."""
+
 COMMIT_TRIES: Final = 20
 """How often a commit is tried, whatever ended the tries before. With the pauses between them that is about two minutes,
 and the time that the table's own requests take."""
@@ -198,11 +201,8 @@ def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None)
     Raises SinkError if another run of the job has gone on, if the table refuses it, and when the tries are used up.
     """
     runtime = runtime or Runtime()
-    pauses = Backoff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, runtime.rng)
     failure: Exception | None = None
-    for tried in range(COMMIT_TRIES):
-        if tried:
-            runtime.pause(pauses.next())
+    for _ in _tries(COMMIT_TRIES, runtime):
         try:
             base = table.load()
             found = table.progress(base, wanted.job)
@@ -246,12 +246,8 @@ def load_with_retries(table: Table[V], runtime: Runtime | None = None) -> V:
 
 def retried(name: str, call: Callable[[], T], runtime: Runtime | None = None) -> T:
     """Return what a call on a table returns that may be made again; it may not answer at first. Raises SinkError."""
-    runtime = runtime or Runtime()
-    pauses = Backoff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, runtime.rng)
     failure: Exception | None = None
-    for tried in range(LOAD_TRIES):
-        if tried:
-            runtime.pause(pauses.next())
+    for _ in _tries(LOAD_TRIES, runtime or Runtime()):
         try:
             return call()
         except (TableUnavailable, TableConflict) as exc:
@@ -262,6 +258,15 @@ def retried(name: str, call: Callable[[], T], runtime: Runtime | None = None) ->
         "run and this machine reaches them, and start again.",
         path=name,
     ) from failure
+
+
+def _tries(most: int, runtime: Runtime) -> Iterator[int]:
+    """Count tries, with a pause between each two of them."""
+    pauses = Backoff(FIRST_PAUSE_MS, LONGEST_PAUSE_MS, runtime.rng)
+    for tried in range(most):
+        if tried:
+            runtime.pause(pauses.next())
+        yield tried
 
 
 def _is_committed(found: TableProgress | None, wanted: TableCommit) -> bool:
@@ -319,6 +324,12 @@ def _check_age(name: str, wanted: TableCommit, now_ms: int) -> None:
         "be removed as garbage meanwhile. Start again: the batch is written again.",
         path=name,
     )
+
+
+def rows_of(topics: Iterable[str]) -> str:
+    """Return the filter of the rows of topics, as pyiceberg and delta-rs parse it. Kafka's names have no quotes."""
+    names = ", ".join(f"'{topic}'" for topic in sorted(topics))
+    return f"_topic IN ({names})"
 
 
 def default_job(cluster_id: str | None, topics: Iterable[str], sink: str) -> str:
