@@ -31,9 +31,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
-from functools import cached_property, partial
+from contextlib import contextmanager
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -42,12 +41,12 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow.fs import FileSelector, FileSystem, PyFileSystem
+from pyarrow.fs import FileSystem, PyFileSystem
 
 from kclient.errors import ConfigError, SinkError
 from kclient.runtime import Runtime
-from kclient.spark.sink import store
-from kclient.spark.sink.atomic_files import is_temporary, sink_errors, sync
+from kclient.spark.sink import store, table_files
+from kclient.spark.sink.atomic_files import sink_errors, sync
 from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
 from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_keys, column_of, key_of, text_of
 from kclient.spark.sink.delta_statistics import statistics
@@ -106,7 +105,6 @@ TRACKING: Final = "delta.enableRowTracking"
 TXN_RETENTION: Final = "delta.setTransactionRetentionDuration"
 
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
-_FILE: Final = re.compile(r"[0-9]{5,}-[0-9]{20}-[0-9]{20}-[0-9a-f]{16}-[0-9]+\.parquet", re.ASCII)
 _NOT_IN_NAMES: Final = re.compile(r"[ ,;{}()\n\t=]|\A\Z")
 _TAKEN: Final = re.compile(r"Failed to commit transaction: \d+$|already exists", re.IGNORECASE)
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -331,29 +329,19 @@ class DeltaSink:
 
     def garbage(self, before_ms: int) -> list[Garbage]:
         """Return files with names of jobs that no action in the log names, older than a time. Raises SinkError."""
-        return retried(self.name, lambda: self._garbage(before_ms), self._runtime)
-
-    def _garbage(self, before_ms: int) -> list[Garbage]:
-        self.load()  # a place without a table is an error
-        with self._errors("listing its files"):
-            before = datetime.fromtimestamp(before_ms / 1000, UTC)
-            found = [
-                info
-                for info in self._listing.get_file_info(FileSelector("", recursive=True))
-                if _is_of_a_job(info.base_name) and info.mtime < before
-            ]
-            # Read after the listing: a file that is committed meanwhile is in the log then.
-            named = self._log.named_files() if found else set()
-            return [Garbage(info.path, info.size) for info in found if info.path not in named]
+        load_with_retries(self, self._runtime)  # a place without a table is an error
+        old = table_files.written_before(self.url, before_ms)
+        # Read after the listing: a file that is committed meanwhile is in the log then.
+        named = retried(self.name, self._named_files, self._runtime) if old else set()
+        return [file for file in old if file.path not in named]
 
     def remove(self, found: Iterable[Garbage]) -> None:
         """Delete files that `garbage` has returned. Raises SinkError."""
-        for file in found:
-            retried(self.name, partial(self._delete, file.path), self._runtime)
+        table_files.remove(self.url, found)
 
-    def _delete(self, path: str) -> None:
-        with self._errors(f"deleting {path}"), suppress(FileNotFoundError):
-            self._listing.delete_file(path)
+    def _named_files(self) -> set[str]:
+        with self._errors("reading its log"):
+            return self._log.named_files()
 
     # --- checks
 
@@ -548,11 +536,6 @@ def storage_options(url: str) -> dict[str, str]:
     if not is_remote(url):
         return {}
     return {**REMOTE_OPTIONS, **({"allow_http": "true"} if store.is_plain_endpoint({}) else {})}
-
-
-def _is_of_a_job(name: str) -> bool:
-    """Return whether a job gives files such names: of finished ones, or of those that it still writes."""
-    return _FILE.fullmatch(name) is not None or is_temporary(name)
 
 
 def _fits(rows: pa.DataType, table: pa.DataType) -> bool:

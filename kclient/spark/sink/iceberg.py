@@ -17,11 +17,8 @@ it, and so count a batch twice that another run has committed in between.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -44,7 +41,7 @@ from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.offsets import dump_offsets
-from kclient.spark.sink.atomic_files import is_temporary, sink_errors
+from kclient.spark.sink import table_files
 from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_errors
 from kclient.spark.sink.iceberg_schema import (
     any_value,
@@ -56,7 +53,6 @@ from kclient.spark.sink.iceberg_schema import (
 )
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import TableFiles, partition_key
-from kclient.spark.sink.store import StoredObject, is_remote, store_of
 from kclient.spark.sink.tables import (
     COORDINATES,
     TableCommit,
@@ -79,7 +75,6 @@ MERGING: Final = {"commit.manifest-merge.enabled": "true"}
 METRICS: Final = "write.metadata.metrics.column."
 NEWEST_FORMAT: Final = 2
 _TIMES: Final = (DateType, TimestampType, TimestamptzType)
-_OURS: Final = re.compile(r"[0-9]{5,10}-[0-9]{20}-[0-9]{20}-[0-9a-f]{16}-[0-9]+\.parquet", re.ASCII)
 
 
 class IcebergTable:
@@ -263,20 +258,14 @@ class IcebergTable:
     def garbage(self, before_ms: int) -> list[Garbage]:
         """Return data files of jobs that no snapshot names, of any branch. Other writers' files are not looked at."""
         location = _data_location(self._there())
-        old = list(_ours_before(_local(location), before_ms))
+        old = table_files.written_before(_local(location), before_ms)
         # The version is read after the files were listed: what was committed meanwhile is named in it.
         named = self._named(self._there()) if old else frozenset()
         return [each for each in old if f"{location}/{each.path}" not in named]
 
     def remove(self, found: Iterable[Garbage]) -> None:
         """Delete files that `garbage` has returned."""
-        root = _local(_data_location(self._there()))
-        for each in found:
-            if is_remote(root):
-                store_of(root).delete(each.path)
-                continue
-            with sink_errors(Path(root)):
-                (Path(root) / each.path).unlink(missing_ok=True)
+        table_files.remove(_local(_data_location(self._there())), found)
 
     def _there(self) -> Version:
         return load_with_retries(self)
@@ -294,27 +283,6 @@ class IcebergTable:
                 for each in manifests.values()
                 for entry in each.fetch_manifest_entry(version.io, discard_deleted=True)
             )
-
-
-def _ours_before(root: str, before_ms: int) -> Iterator[Garbage]:
-    """Yield the files with names that jobs give, written before a time. Raises SinkError."""
-    for each in sorted(_listed(root), key=lambda each: each.key):
-        name = each.key.rpartition("/")[2]
-        if (is_temporary(name) or _OURS.fullmatch(name)) and each.modified_ms <= before_ms:
-            yield Garbage(each.key, each.bytes)
-
-
-def _listed(root: str) -> Iterator[StoredObject]:
-    """Yield all files below a directory, hidden ones too, or all objects of a store."""
-    if is_remote(root):
-        yield from store_of(root).list()
-        return
-    with sink_errors(Path(root)):
-        for path in Path(root).rglob("*"):
-            with suppress(FileNotFoundError):  # a hidden file that got its name meanwhile
-                status = path.stat()
-                key = path.relative_to(root).as_posix()
-                yield StoredObject(key, status.st_size, int(status.st_mtime * 1000))
 
 
 def _ancestors(version: Version) -> Iterator[Snapshot]:
