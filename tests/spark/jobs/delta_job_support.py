@@ -2,53 +2,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import attrs
 import duckdb
 import polars
-from deltalake import DeltaTable
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
-from kclient.embedded import EmbeddedCluster
-from tests.spark.jobs.support import Landed, RecordingReporter, run
-
-COLUMNS = ("_topic", "_partition", "_offset", "value")
+from kclient.spark.sink.delta import DeltaSink
+from tests.spark.jobs.support import Landed
+from tests.spark.jobs.table_support import COLUMNS, TableLake, landed
 
 
 @attrs.frozen
-class DeltaLake:
-    """One directory with the table and the checkpoint of the job."""
-
-    root: Path
+class DeltaLake(TableLake):
+    """A table by delta-rs."""
 
     @property
     def where(self) -> str:
         return str(self.root / "table")
 
     @property
-    def checkpoint(self) -> Path:
-        return self.root / "checkpoint"
-
-    @property
     def table(self) -> DeltaTable:
         return DeltaTable(self.where)
 
     def settings(self, **changed: Any) -> dict[str, Any]:
-        """What makes a job of `support.given` one into the table."""
         return {"sink": f"delta:{self.where}", **changed}
 
-    def run(self, cluster: EmbeddedCluster, **changed: Any) -> RecordingReporter:
-        return run(cluster, self.root, **self.settings(**changed))
+    def open(self) -> DeltaSink:
+        return DeltaSink(self.where)
 
-    # --- judges
+    def judged(self) -> tuple[list[Landed], ...]:
+        return self.by_delta_rs(), self.by_polars()
 
     def by_delta_rs(self) -> list[Landed]:
-        return _landed(self.table.to_pyarrow_table(columns=list(COLUMNS)).to_pylist())
+        return landed(self.table.to_pyarrow_table(columns=list(COLUMNS)).to_pylist())
 
     def by_polars(self, version: int | None = None) -> list[Landed]:
-        return _landed(polars.read_delta(self.where, version=version).select(*COLUMNS).to_dicts())
+        return landed(polars.read_delta(self.where, version=version).select(*COLUMNS).to_dicts())
 
     def by_duckdb(self) -> list[Landed]:
         """DuckDB reads the files that the newest version names, with a Parquet reader of its own."""
@@ -58,19 +53,26 @@ class DeltaLake:
         found = duckdb.read_parquet(files, hive_partitioning=True, union_by_name=True)
         return sorted(Landed(*row) for row in found.select(*COLUMNS).fetchall())
 
+    def batches(self) -> int:
+        return self.table.version()  # one version for each batch, after the table's creation
+
+    def counted_files(self) -> list[str]:
+        return sorted(self.table.file_uris())
+
     def files_on_disk(self) -> list[str]:
         return sorted(
             str(path) for path in Path(self.where).rglob("*.parquet") if "_delta_log" not in path.parts
         )
 
+    def append(self, rows: pa.Table) -> bool:
+        if not DeltaTable.is_deltatable(self.where):
+            return False
+        try:
+            write_deltalake(self.where, rows, mode="append", schema_mode="merge")
+        except CommitFailedError:
+            return False
+        return True
 
-def _landed(rows: list[dict[str, Any]]) -> list[Landed]:
-    found = [Landed(*(row[name] for name in COLUMNS)) for row in rows]
-    return sorted(row for row in found if row.topic is not None)
-
-
-def assert_exactly_once(lake: DeltaLake, wanted: list[Landed]) -> None:
-    """Every record is in the table once, by two readers."""
-    for found in (lake.by_delta_rs(), lake.by_polars()):
-        assert {row: times for row, times in Counter(found).items() if times > 1} == {}
-        assert found == sorted(wanted)
+    def appended(self) -> list[int]:
+        table = self.table.to_pyarrow_table()
+        return list(table.filter(pc.is_null(table["_topic"]))["_offset"].to_pylist())

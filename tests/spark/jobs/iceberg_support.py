@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import attrs
 import duckdb
 import polars as pl
+import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
-from kclient.embedded import EmbeddedCluster
-from tests.spark.jobs.support import Landed, RecordingReporter, run
+from kclient.spark.sink.iceberg import IcebergTable
+from tests.spark.jobs.support import Landed
+from tests.spark.jobs.table_support import COLUMNS, TableLake, landed
 
 os.environ["POLARS_ICEBERG_PLANNER"] = "pyiceberg"  # the planner of Polars' own is another package
 
@@ -23,10 +25,8 @@ IDENTIFIER = ("db", "orders")
 
 
 @attrs.frozen
-class Lake:
-    """One directory with the catalog, its file, the warehouse, and the checkpoint of the job."""
-
-    root: Path
+class Lake(TableLake):
+    """A table by pyiceberg, with the catalog and its file beside the warehouse."""
 
     def __attrs_post_init__(self) -> None:
         (self.root / "warehouse").mkdir(parents=True, exist_ok=True)
@@ -43,10 +43,6 @@ class Lake:
         return self.root / "catalog.yaml"
 
     @property
-    def checkpoint(self) -> Path:
-        return self.root / "checkpoint"
-
-    @property
     def catalog(self) -> Catalog:
         return load_catalog("lake", **self.properties)
 
@@ -55,22 +51,21 @@ class Lake:
         return self.catalog.load_table(IDENTIFIER)
 
     def settings(self, **changed: Any) -> dict[str, Any]:
-        """What makes a job of `support.given` one into the table."""
         return {"sink": f"iceberg:{TABLE}", "catalog": str(self.catalog_file), **changed}
 
-    def run(self, cluster: EmbeddedCluster, **changed: Any) -> RecordingReporter:
-        return run(cluster, self.root, **self.settings(**changed))
+    def open(self) -> IcebergTable:
+        return IcebergTable(TABLE, str(self.catalog_file))
 
-    # --- judges
+    def judged(self) -> tuple[list[Landed], ...]:
+        return self.by_pyiceberg(), self.by_polars()
 
     def by_pyiceberg(self) -> list[Landed]:
-        columns = ("_topic", "_partition", "_offset", "value")
-        return _landed(self.table.scan(selected_fields=columns).to_arrow().to_pylist())
+        return landed(self.table.scan(selected_fields=COLUMNS).to_arrow().to_pylist())
 
     def by_polars(self) -> list[Landed]:
         """Polars reads the files with a Parquet reader of its own."""
         frame = pl.scan_iceberg(self.table, reader_override="native")
-        return _landed(frame.select("_topic", "_partition", "_offset", "value").collect().to_dicts())
+        return landed(frame.select(*COLUMNS).collect().to_dicts())
 
     def by_duckdb(self) -> list[Landed]:
         """DuckDB reads the files that the newest snapshot names."""
@@ -78,23 +73,26 @@ class Lake:
         if not files:
             return []
         found = duckdb.read_parquet(files, hive_partitioning=False, union_by_name=True)
-        names = ("_topic", "_partition", "_offset", "value")
-        return sorted(Landed(*row) for row in found.select(*names).fetchall())
+        return sorted(Landed(*row) for row in found.select(*COLUMNS).fetchall())
+
+    def batches(self) -> int:
+        return len(self.table.snapshots())
+
+    def counted_files(self) -> list[str]:
+        files = self.table.inspect.all_files().to_pylist()
+        return sorted({file["file_path"].removeprefix("file://") for file in files})
 
     def files_on_disk(self) -> list[str]:
         return sorted(str(path) for path in (self.root / "warehouse").rglob("*.parquet"))
 
+    def append(self, rows: pa.Table) -> bool:
+        if not self.catalog.table_exists(IDENTIFIER):
+            return False
+        try:
+            self.table.append(rows)
+        except CommitFailedException:
+            return False
+        return True
 
-def _landed(rows: list[dict[str, Any]]) -> list[Landed]:
-    return sorted(
-        Landed(row["_topic"], row["_partition"], row["_offset"], row["value"])
-        for row in rows
-        if row["_topic"] is not None
-    )
-
-
-def assert_exactly_once(lake: Lake, wanted: list[Landed]) -> None:
-    """Every record is in the table once, by two readers."""
-    for found in (lake.by_pyiceberg(), lake.by_polars()):
-        assert {row: times for row, times in Counter(found).items() if times > 1} == {}
-        assert found == sorted(wanted)
+    def appended(self) -> list[int]:
+        return list(self.table.scan(row_filter="_topic is null").to_arrow().column("_offset").to_pylist())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,3 +144,21 @@ def assert_exactly_once(sink: Path | str, wanted: list[Landed]) -> None:
     assert repeated == {}
     assert found == sorted(wanted)
     assert manifest.count(sink) == len(wanted)
+
+
+@contextmanager
+def repeated(call: Callable[[], object], every: float) -> Iterator[None]:
+    """Make a call again and again from another thread, so many seconds apart, until the block ends."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(every):
+            call()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

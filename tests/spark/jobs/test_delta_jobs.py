@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,9 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest import engine_direct
 from tests.cli.support import call
-from tests.spark.jobs.delta_job_support import DeltaLake, assert_exactly_once
+from tests.spark.jobs.delta_job_support import DeltaLake
 from tests.spark.jobs.support import fill, run
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
+from tests.spark.jobs.table_support import assert_exactly_once
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars
@@ -22,12 +21,6 @@ from tests.spark.delta_support import JOB, LAYOUT, TP, written
 from tests.spark.jobs.support import Landed, fill, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
 
 
 def by_delta_rs(url: str) -> list[Landed]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,6 @@ from tests.spark.jobs.support import (
 )
 
 pytestmark = pytest.mark.timeout(90)
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
 
 
 def places(s3: Bucket, **changed: Any) -> dict[str, Any]:

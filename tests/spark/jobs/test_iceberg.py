@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import date
 from io import BytesIO
 from pathlib import Path
@@ -25,16 +24,11 @@ from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.sink import manifest
 from kclient.spark.sink.iceberg import IcebergTable
 from kclient.types import TopicPartition
-from tests.spark.jobs.iceberg_support import TABLE, Lake, assert_exactly_once
+from tests.spark.jobs.iceberg_support import TABLE, Lake
 from tests.spark.jobs.support import Landed, ends, fill, given, run
+from tests.spark.jobs.table_support import assert_exactly_once
 
 NEW_YEAR_MS = 1_356_998_400_000  # 2013-01-01T00:00Z
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
 
 
 @pytest.fixture

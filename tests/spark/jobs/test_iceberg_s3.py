@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
 from kclient.spark.ingest.resume import open_table
 from tests.s3 import Bucket
-from tests.spark.jobs.iceberg_support import TABLE, Lake, assert_exactly_once
+from tests.spark.jobs.iceberg_support import TABLE, Lake
 from tests.spark.jobs.support import Landed, fill
-from tests.spark.jobs.test_iceberg_kills import iceberg_job
+from tests.spark.jobs.table_support import assert_exactly_once
 from tests.spark.jobs.test_kills import producing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -41,12 +40,6 @@ class LakeOnS3(Lake):
         }
 
 
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
-
-
 def data_files(bucket: Bucket) -> list[str]:
     return [key for key in bucket.listed() if key.endswith(".parquet")]
 
@@ -68,7 +61,7 @@ def test_killed_jobs_leave_only_files_that_gc_finds(
     cluster: EmbeddedCluster, s3: Bucket, tmp_path: Path
 ) -> None:
     lake, wanted = LakeOnS3.of(tmp_path, s3), list[Landed]()
-    job = iceberg_job(cluster, lake)
+    job = lake.job(cluster)
     with producing(cluster, wanted):
         for delay in (0.0, 0.1):
             job.killed_at_work(delay)

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.sink import manifest, spark_metadata
 from kclient.spark.sink.manifest import gc
 from localspark import JAVA_OPTIONS
-from tests.spark.jobs.support import Landed, fill, landed_in
+from tests.spark.jobs.support import Landed, fill, landed_in, repeated
 
 pytestmark = [pytest.mark.slow, pytest.mark.spread, pytest.mark.timeout(900)]
 
@@ -35,12 +34,6 @@ CONF = {
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
 }
 COUNTED: dict[str, Callable[[Path], list[str]]] = {"spark": spark_metadata.files, "direct": manifest.files}
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
 
 
 @attrs.define
@@ -122,19 +115,8 @@ def sessions() -> Iterator[tuple[int, int]]:
 @contextmanager
 def producing(cluster: EmbeddedCluster, wanted: list[Landed]) -> Iterator[None]:
     """Records that keep coming from another thread until the block ends."""
-    over = threading.Event()
-
-    def produce() -> None:
-        while not over.wait(0.1):
-            wanted.extend(fill(cluster, 10, first=len(wanted)))
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
+    with repeated(lambda: wanted.extend(fill(cluster, 10, first=len(wanted))), 0.1):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @pytest.mark.exhaustive

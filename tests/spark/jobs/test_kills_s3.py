@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ from tests.spark.jobs.test_kills import PATIENCE_SECONDS, ROOT, kill_session, pr
 pytestmark = [pytest.mark.slow, pytest.mark.spread, pytest.mark.timeout(900)]
 
 KILLS = 10
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
 
 
 def start(cluster: EmbeddedCluster, s3: Bucket, log: Path, *more: str) -> subprocess.Popen[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,10 @@ import kclient.spark
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest.batch_commit import BatchCommitter
-from tests.spark.jobs import delta_job_support, iceberg_support
 from tests.spark.jobs.delta_job_support import DeltaLake
 from tests.spark.jobs.iceberg_support import Lake
-from tests.spark.jobs.support import Landed, ends, fill, run
+from tests.spark.jobs.support import ends, fill, run
+from tests.spark.jobs.table_support import TableLake, assert_exactly_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,31 +26,18 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
-
-
 @pytest.fixture(params=["delta", "iceberg"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> DeltaLake | Lake:
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> TableLake:
     return DeltaLake(tmp_path) if request.param == "delta" else Lake(tmp_path)
 
 
-def land(lake: DeltaLake | Lake, cluster: EmbeddedCluster, **changed: Any) -> Any:
+def land(lake: TableLake, cluster: EmbeddedCluster, **changed: Any) -> Any:
     """Run a job with Spark to its end."""
     return lake.run(cluster, engine="spark", **{"parallelism": None, **changed})
 
 
-def assert_exactly_once(lake: DeltaLake | Lake, wanted: list[Landed]) -> None:
-    if isinstance(lake, DeltaLake):
-        delta_job_support.assert_exactly_once(lake, wanted)
-    else:
-        iceberg_support.assert_exactly_once(lake, wanted)
-
-
 def test_executors_write_and_the_driver_commits(
-    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake
+    spark: SparkSession, cluster: EmbeddedCluster, lake: TableLake
 ) -> None:
     wanted = fill(cluster, 150)
     reporter = land(lake, cluster, partition_by="topic,date(timestamp)")
@@ -64,7 +50,7 @@ def test_executors_write_and_the_driver_commits(
 
 
 def test_a_lost_checkpoint_of_spark_follows_the_table(
-    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake
+    spark: SparkSession, cluster: EmbeddedCluster, lake: TableLake
 ) -> None:
     wanted = fill(cluster, 150)
     land(lake, cluster)
@@ -79,7 +65,7 @@ def test_a_lost_checkpoint_of_spark_follows_the_table(
 
 @pytest.mark.exhaustive
 def test_a_checkpoint_of_spark_that_is_behind_follows_the_table(
-    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake
+    spark: SparkSession, cluster: EmbeddedCluster, lake: TableLake
 ) -> None:
     wanted = fill(cluster, 150)
     land(lake, cluster)
@@ -92,7 +78,7 @@ def test_a_checkpoint_of_spark_that_is_behind_follows_the_table(
 
 @pytest.mark.exhaustive
 def test_a_driver_that_dies_after_the_commit_lands_nothing_twice(
-    spark: SparkSession, cluster: EmbeddedCluster, lake: DeltaLake | Lake, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, cluster: EmbeddedCluster, lake: TableLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = fill(cluster, 100)
     works = BatchCommitter.count

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,12 +31,6 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[3] / "docs" / "direct-parquet.md"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(topics={"orders": 3}) as running:
-        yield running
 
 
 def land(cluster: EmbeddedCluster, root: Path, **changed: Any) -> Any:
