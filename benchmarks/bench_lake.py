@@ -35,6 +35,7 @@ from confluent_kafka import Producer
 from benchmarks.report import Figure, Goal, progress, show, write_json
 from kclient.records.arrow import SCHEMA
 from kclient.spark.ingest.resume import open_table
+from kclient.spark.ingest.setting_values import location
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import tables
 from kclient.spark.sink.manifest import WrittenFile
@@ -230,7 +231,7 @@ KINDS = ("iceberg", "delta")
 def commits(kind: str, where: str, place: Place, sizes: tuple[int, ...]) -> Iterator[Figure]:
     """The time of a commit into a table that has so many snapshots, each with one file."""
     sink = place.sink(kind, where, f"history-{kind}-{where.replace(' ', '-').lower()}")
-    table = open_table(kind, sink["sink"].partition(":")[2], sink.get("catalog"))
+    table = open_table(location(sink["sink"]), sink.get("catalog"))
     written, done = one_file(table), 0
     for size in sizes:
         progress(f"commit, {kind} on {where}: {size} snapshots")

@@ -65,8 +65,10 @@ class Reassembly:
             self._following = segment.sequence
         if not _size(segment):
             return
-        self._ahead[segment.sequence] = max(self._ahead.get(segment.sequence, segment), segment, key=_size)
-        self.waiting = sum(map(_size, self._ahead.values()))
+        before = self._ahead.get(segment.sequence)
+        if before is None or _size(segment) > _size(before):
+            self._ahead[segment.sequence] = segment
+            self.waiting += _size(segment) - (0 if before is None else _size(before))
         yield from self._complete(None)
 
     def acknowledge(self, sequence: int) -> Iterator[tuple[bytes, bool]]:

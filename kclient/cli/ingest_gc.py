@@ -16,7 +16,7 @@ from cyclopts import Token
 
 from kclient.cli import program
 from kclient.cli.exit_codes import OK
-from kclient.cli.options import flag, option
+from kclient.cli.options import check_catalog, flag, option
 from kclient.cli.reporters import size_text
 from kclient.errors import ArgumentError, ConfigError
 from kclient.runtime import Runtime
@@ -66,8 +66,7 @@ def gc(
     stops a job, so a batch must not take longer than --older-than.
     """
     where = _location(sink)
-    if catalog is not None and where.kind != "iceberg":
-        raise ArgumentError("--catalog is for --sink iceberg:…: leave it out.")
+    check_catalog(where, catalog)
     if where.is_lake:
         found = _table_files(
             where, catalog, GARBAGE_AGE_MS if older_than is None else older_than, apply=apply
@@ -86,7 +85,7 @@ def gc(
 
 def _table_files(where: Location, catalog: str | None, age_ms: int, *, apply: bool) -> list[Garbage]:
     """Return the files of jobs that no snapshot of the table names; with `apply` remove them. Raises SinkError."""
-    table = open_table(where.kind, where.where, catalog)
+    table = open_table(where, catalog)
     found = table.garbage(Runtime().wall_ms() - age_ms)
     if apply:
         table.remove(found)

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from kclient.cli import program
 from kclient.cli.exit_codes import OK
-from kclient.cli.options import ConnectionOptions, WhereAsked, flag, option
+from kclient.cli.options import ConnectionOptions, WhereAsked, check_catalog, flag, option
 from kclient.cli.table import table
 from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError
@@ -100,8 +100,7 @@ def _status(checkpoint: str, catalog: str | None, connection: ConnectionOptions)
         begin = {**{tp: log.start for tp, log in bounds.items()}, **begin}
         ends = {tp: log.end for tp, log in bounds.items()}
     rows, batch = sinks.rows(job), None
-    if catalog is not None and job.location.kind != "iceberg":
-        raise ArgumentError("--catalog is for a job with --sink iceberg:…: leave it out.")
+    check_catalog(job.location, catalog)
     if catalog is not None or job.location.kind == "delta":  # whose place is all that is needed to find it
         rows, batch = _in_table(job, catalog)
     return Status(str(checkpoint), job, position, rows, begin, ends, batch)
@@ -109,7 +108,7 @@ def _status(checkpoint: str, catalog: str | None, connection: ConnectionOptions)
 
 def _in_table(job: Job, catalog: str | None) -> tuple[int | None, int | None]:
     """Return the rows of the job's table, and the job's last batch in it. Raises ConfigError, SinkError."""
-    table = open_table(job.location.kind, job.location.where, catalog)
+    table = open_table(job.location, catalog)
     if (version := table.find()) is None:
         return None, None
     progress = table.progress(version, job.job)

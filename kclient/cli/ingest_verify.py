@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from kclient.cli import program
 from kclient.cli.exit_codes import DATA, OK
-from kclient.cli.options import ConnectionOptions, WhereAsked, flag, option
+from kclient.cli.options import ConnectionOptions, WhereAsked, check_catalog, flag, option
 from kclient.cli.table import table
 from kclient.errors import ArgumentError, ConfigError
 from kclient.spark.ingest.checkpoint import Checkpoint
@@ -53,9 +53,8 @@ def verify(
         raise ArgumentError(
             f"{where} has no table that verify reads: give a job with --sink iceberg:… or delta:…"
         )
-    if catalog is not None and where.kind != "iceberg":
-        raise ArgumentError("--catalog is for a job with --sink iceberg:…: leave it out.")
-    opened = open_table(where.kind, where.where, catalog)
+    check_catalog(where, catalog)
+    opened = open_table(where, catalog)
     found = verify_table(opened, name, _logs(opened, name, connection))
     proven = all(each.is_proven for each in found)
     if json:

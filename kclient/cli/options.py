@@ -15,9 +15,9 @@ from kclient.config import Config, load
 from kclient.config.errors import is_secret, shown_key
 from kclient.config.model import rules
 from kclient.config.properties import read_properties
-from kclient.errors import ConfigError
+from kclient.errors import ArgumentError, ConfigError
 from kclient.security.secret import env, file, problem_of
-from kclient.spark.ingest.setting_values import interval_ms
+from kclient.spark.ingest.setting_values import Location, interval_ms
 
 CONNECTION = Group("Connection", sort_key=10)
 BOOTSTRAP = ("-b", "--bootstrap")
@@ -215,6 +215,12 @@ class WhereAsked(ConnectionOptions):
 def _dotted(pairs: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by one spelling of their keys, so that those of one source replace those of another."""
     return {key.replace("_", "."): value for key, value in pairs.items()}
+
+
+def check_catalog(sink: Location, catalog: str | None) -> None:
+    """Raise ArgumentError for --catalog with a sink that has none."""
+    if catalog is not None and sink.kind != "iceberg":
+        raise ArgumentError("--catalog is for --sink iceberg:…: leave it out.")
 
 
 def warn_of_arguments(option: str, keys: Iterable[str]) -> None:

@@ -59,7 +59,7 @@ class TableTarget:
 
     def open(self) -> LakeTable[Any]:
         """Return the table. Raises ConfigError if its library is not installed."""
-        return resume.open_table(self.sink.kind, self.sink.where, self.catalog)
+        return resume.open_table(self.sink, self.catalog)
 
     def prepare(self, table: LakeTable[Any], columns: pa.Schema) -> TableFiles:
         """Create or check the table for these columns. Raises ConfigError, SinkError."""

@@ -25,6 +25,7 @@ from typing import Any, Final
 from kclient.errors import ConfigError, SinkError
 from kclient.log import get_logger
 from kclient.spark.ingest.checkpoint import Checkpoint, Position
+from kclient.spark.ingest.setting_values import Location
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.sink.tables import LakeTable, TableProgress
 
@@ -35,11 +36,12 @@ def table_of(settings: IngestSettings) -> LakeTable[Any] | None:
     """Return the table of a job, None for a sink of another kind. Asks nothing yet. Raises ConfigError."""
     if not settings.sink.is_lake:
         return None
-    return open_table(settings.sink.kind, settings.sink.where, settings.catalog)
+    return open_table(settings.sink, settings.catalog)
 
 
-def open_table(kind: str, where: str, catalog: str | None) -> LakeTable[Any]:
-    """Return a table by the kind of its sink. Raises ConfigError if its library is not installed."""
+def open_table(sink: Location, catalog: str | None) -> LakeTable[Any]:
+    """Return the table of a sink. Raises ConfigError if its library is not installed."""
+    kind, where = sink.kind, sink.where
     package = "pyiceberg" if kind == "iceberg" else "deltalake"
     try:
         if kind == "iceberg":

@@ -52,9 +52,17 @@ class ObjectWriter(ABC):
         self.discarded: bool = False
         self.bytes: int = 0
 
-    @abstractmethod
     def write(self, content: Any) -> int:
         """Write a bytes-like object, and return its size. After `discard` it goes nowhere."""
+        size = memoryview(content).nbytes
+        if not self.discarded:
+            self._write(content)
+            self.bytes += size
+        return size
+
+    @abstractmethod
+    def _write(self, content: Any) -> None:
+        """Take what is written."""
 
     @abstractmethod
     def close(self) -> None:
@@ -237,14 +245,9 @@ class _LocalWriter(ObjectWriter):
             make_directory(path.parent)
             self._file = self._temporary.open("xb")
 
-    def write(self, content: Any) -> int:
-        size = memoryview(content).nbytes
-        if self.discarded:
-            return size
+    def _write(self, content: Any) -> None:
         with sink_errors(self._path):
             self._file.write(content)
-        self.bytes += size
-        return size
 
     def close(self) -> None:
         if self.closed:

@@ -276,14 +276,9 @@ class _RemoteWriter(ObjectWriter):
                 store.client, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
             )
 
-    def write(self, content: Any) -> int:
-        size = memoryview(content).nbytes
-        if self.discarded:
-            return size
+    def _write(self, content: Any) -> None:
         with self._store.errors("Writing", self._key):
             self._file.write(content)
-        self.bytes += size
-        return size
 
     def close(self) -> None:
         from obstore.exceptions import BaseError

@@ -8,9 +8,8 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
-from kclient.spark.ingest.resume import open_table
 from tests.s3 import Bucket
-from tests.spark.jobs.iceberg_support import TABLE, Lake
+from tests.spark.jobs.iceberg_support import Lake
 from tests.spark.jobs.support import Landed, fill
 from tests.spark.jobs.table_support import assert_exactly_once
 from tests.spark.jobs.test_kills import producing
@@ -67,7 +66,7 @@ def test_killed_jobs_leave_only_files_that_gc_finds(
             job.killed_at_work(delay)
     job.drain()
     assert_exactly_once(lake, wanted)
-    table = open_table("iceberg", TABLE, str(lake.catalog_file))
+    table = lake.open()
     [counted, *_] = data_files(s3)
     stale = counted.replace("-0.parquet", "-9.parquet")
     place = s3.server.data / s3.name
