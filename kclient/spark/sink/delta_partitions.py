@@ -9,23 +9,17 @@ are Iceberg's: a Delta table has none. Pure of delta-rs.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kclient.errors import ConfigError
-from kclient.spark.sink.partitions import Part, PartitionKey, PartKey, grouped
+from kclient.spark.sink.partitions import NO_VALUE, Part, PartitionKey, PartKey, days_of, grouped
 
 SUFFIX: Final = "_day"
-NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-FIRST_DAY: Final = datetime.date.min.toordinal() - EPOCH
-LAST_DAY: Final = datetime.date.max.toordinal() - EPOCH
 
 
 @attrs.frozen
@@ -42,7 +36,7 @@ class DeltaPartitioning:
 
     def _directory(self, values: tuple[Any, ...]) -> str:
         """Return where the files of a partition are: some readers take the values from there, not from the log."""
-        texts = [NULL if (text := text_of(value)) is None else quote(text, safe="") for value in values]
+        texts = [NO_VALUE if (text := text_of(value)) is None else quote(text, safe="") for value in values]
         names = [quote(column_of(key), safe="") for key in self.keys]
         return "/".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))
 
@@ -99,8 +93,4 @@ def _problem(key: PartitionKey, rows: pa.Schema) -> str | None:
 
 def _values(column: pa.Array, key: PartitionKey) -> pa.Array:
     """Return what the rows are divided by. A day that no DATE of all readers has is null."""
-    if key.transform != "day":
-        return column
-    days = column.cast(pa.date32()).cast(pa.int32())
-    known = pc.and_(pc.greater_equal(days, FIRST_DAY), pc.less_equal(days, LAST_DAY))
-    return pc.if_else(known, days, pa.scalar(None, pa.int32())).cast(pa.date32())
+    return days_of(column).cast(pa.date32()) if key.transform == "day" else column

@@ -46,7 +46,16 @@ from kclient.spark.sink.atomic_files import (
     temporary_name,
 )
 from kclient.spark.sink.manifest import DIRECTORY, WrittenFile
-from kclient.spark.sink.partitions import Part, PartKey, TableFiles
+from kclient.spark.sink.partitions import (
+    EPOCH_DAY,
+    FIRST_DAY,
+    LAST_DAY,
+    NO_VALUE,
+    Part,
+    PartKey,
+    TableFiles,
+    days_of,
+)
 from kclient.spark.sink.row_layout import RowLayout
 from kclient.spark.sink.store import ObjectWriter, Store, is_remote, store_of
 
@@ -236,13 +245,8 @@ OPEN_FILES: Final = 128
 OPEN_UPLOADS: Final = 16
 """An upload holds parts of a file in memory (`store.PART_BYTES`), a file in a directory does not."""
 
-EPOCH_DAY: Final = datetime.date(1970, 1, 1).toordinal()
-FIRST_DAY: Final = datetime.date.min.toordinal() - EPOCH_DAY
-LAST_DAY: Final = datetime.date.max.toordinal() - EPOCH_DAY
 MAX_PARTS: Final = 10_000
 """The most files of one range in a table. Days of a directory are known to be fewer: see `by_date`."""
-NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The directory of days outside the years 1 to 9999, which readers know as one without a value."""
 
 
 def file_name(wanted: OffsetRange, date: str | None = None, suffix: str = "") -> str:
@@ -381,14 +385,12 @@ class _RangeFile:
 
 
 def by_date(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of each day in UTC, in order of days, those of `NO_DATE` last.
+    """Yield the rows of each day in UTC, in order of days, those of `NO_VALUE` last.
 
     A record without a time has −1 ms, so it is of 1969-12-31. Any producer can send microseconds as milliseconds: such
     times are thousands of years ahead and nearly each of another day, so they are one before the rows are parted.
     """
-    days = batch.column("timestamp").cast(pa.date32()).cast(pa.int32())
-    known = pc.and_(pc.greater_equal(days, FIRST_DAY), pc.less_equal(days, LAST_DAY))
-    days = pc.if_else(known, days, pa.scalar(LAST_DAY + 1, pa.int32()))
+    days = days_of(batch.column("timestamp")).fill_null(LAST_DAY + 1)
     found = sorted(pc.unique(days).to_pylist())
     for day in found:
         yield date_of(day), batch if len(found) == 1 else batch.filter(pc.equal(days, day))
@@ -396,7 +398,9 @@ def by_date(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 def date_of(day: int) -> str:
     """Return the name of a day's directory; `day` counts from 1970-01-01."""
-    return datetime.date.fromordinal(EPOCH_DAY + day).isoformat() if FIRST_DAY <= day <= LAST_DAY else NO_DATE
+    return (
+        datetime.date.fromordinal(EPOCH_DAY + day).isoformat() if FIRST_DAY <= day <= LAST_DAY else NO_VALUE
+    )
 
 
 def _span(timestamps: pa.Array) -> tuple[int, int]:

@@ -9,6 +9,7 @@ A partition key is a column, or a transform of one, in Iceberg's words:
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -25,6 +26,12 @@ PLAIN: Final = ("identity", "year", "month", "day", "hour")
 SIZED: Final = ("bucket", "truncate")
 WORDS: Final = {"topic": "identity(_topic)", "date(timestamp)": "day(_timestamp)"}
 """A key of a directory → the same key of a table."""
+
+EPOCH_DAY: Final = datetime.date(1970, 1, 1).toordinal()
+FIRST_DAY: Final = datetime.date.min.toordinal() - EPOCH_DAY
+LAST_DAY: Final = datetime.date.max.toordinal() - EPOCH_DAY
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a directory whose rows have no value, as most readers know it: a day outside the years 1 to 9999 too."""
 
 _KEY: Final = re.compile(r"(?:([a-z]+)\((?:([0-9]{1,10}),)?([^(),]+)\)|([^(),]+))", re.ASCII)
 
@@ -156,6 +163,16 @@ def grouped(
         values = tuple(key.dictionary[key.indices[first].as_py()].as_py() for key in encoded)
         yield values, rows if end - start == len(rows) else rows.take(chosen)
         start = end
+
+
+def days_of(times: pa.Array) -> pa.Array:
+    """Return the day of each time in UTC, counted from 1970-01-01; null outside the years 1 to 9999."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    days = times.cast(pa.date32()).cast(pa.int32())
+    known = pc.and_(pc.greater_equal(days, FIRST_DAY), pc.less_equal(days, LAST_DAY))
+    return pc.if_else(known, days, pa.scalar(None, pa.int32()))
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
