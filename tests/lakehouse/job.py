@@ -158,7 +158,7 @@ def simulated(current: Callable[[], Process]) -> Iterator[None]:
         (parquet, "_output_of", lambda root, name: name),
         (parquet, "ParquetFile", lambda path, schema, codec: current().file(path)),
         (preflight, "_size", _no_size),
-        (resume, "open_table", lambda kind, where, catalog: current().table),
+        (resume, "open_table", lambda where, catalog: current().table),
         *((module, "store_of", store_of) for module in (checkpoint, run_epoch, manifest)),
     ]
     with ExitStack() as stack:
