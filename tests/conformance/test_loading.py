@@ -35,7 +35,8 @@ SLOW_LOADING = {
     "offsets.load.buffer.size": "300",
     "group.min.session.timeout.ms": "1000",
 }
-COMMITS, WINDOW, PARTITIONS = 6000, 10, 50  # on a busy machine, loading a quarter of them ended after one round
+# On a busy machine, loading a quarter of these commits ended after one round of questions.
+COMMITS, WINDOW, PARTITIONS = 6000, 10, 50
 PLAIN = 7  # version of OffsetCommit that every broker takes
 GROUP = "loading"
 

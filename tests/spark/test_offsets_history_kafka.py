@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -79,8 +81,10 @@ def test_a_watch_that_is_killed_loses_nothing(kafka1: KafkaCluster, fresh_name: 
     activity.delete("ours")
     deleted = activity.name("ours")
     with watching(watch) as (process, next_run):
+        runs = []
         while not any(row["tombstone"] for row in table(tmp_path, "commits") if row["group"] == deleted):
-            next_run()
+            runs.append(next_run())
+            assert sum(run["seconds"] + 1 for run in runs) < PATIENCE, runs
         next_run()
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE) == 0
@@ -111,13 +115,20 @@ def newest(rows: dict[Any, dict[str, Any]]) -> datetime:
 
 @contextmanager
 def watching(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Callable[[], dict[str, Any]]]]:
-    """The command after it has reported a run, and a function that waits for the next; killed at the end."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    """The command after it has reported a run, and a function that waits for the next; killed at the end.
+
+    One that reports nothing in time is aborted, and prints where its threads are.
+    """
+    environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         output = process.stdout
         assert output is not None
 
         def next_run() -> dict[str, Any]:
+            abort = threading.Timer(PATIENCE, process.send_signal, [signal.SIGABRT])
+            abort.start()
             line = output.readline()
+            abort.cancel()
             assert line, process.wait(PATIENCE)
             run: dict[str, Any] = json.loads(line)
             return run
