@@ -193,40 +193,48 @@ class LoopThread:
 
 
 class _Call:
-    """One call of a user's thread: `start` and `cancel` belong to the loop, `serve` and `drain` to the thread."""
+    """One call of a user's thread: `start` and `cancel` belong to the loop, `serve` and `drain` to the thread.
+
+    The task itself sends its outcome, as its last step: a callback of the task would cost another turn of the loop.
+    """
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
         self._inbox: _Inbox = queue.SimpleQueue()
-        self._task: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._runs = False
         self._cancelled = False
 
     def start(self) -> None:
-        """Start the task, unless it is cancelled already; its outcome goes to the inbox."""
-        if self._cancelled:
-            return
-        self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(self._report)
+        """Start the task, unless it is cancelled already."""
+        if not self._cancelled:
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
     def cancel(self) -> None:
-        """Cancel the task. If it has ended, send an outcome again: the interrupt may have dropped the first one."""
+        """Cancel the task. If it does not run, send an outcome: an interrupt may have dropped the one it sent."""
         self._cancelled = True
-        if self._task is None or self._task.done():
-            self._inbox.put(_Outcome())
-        else:
+        if self._task is not None:
             self._task.cancel()
+        if not self._runs:
+            self._inbox.put(_Outcome())
 
-    async def _run(self) -> Any:
+    async def _run(self) -> None:
+        self._runs = True
         _inbox.set(self._inbox)
-        result = self._function()
-        return await result if inspect.isawaitable(result) else result
-
-    def _report(self, task: asyncio.Task[Any]) -> None:
-        if task.cancelled():
-            error: BaseException | None = InternalError("A call was cancelled on the loop.")
-        else:
-            error = task.exception()
-        self._inbox.put(_Outcome(None if error is not None else task.result(), error))
+        try:
+            result = self._function()
+            outcome = _Outcome(await result if inspect.isawaitable(result) else result)
+        except asyncio.CancelledError:
+            outcome = _Outcome(error=InternalError("A call was cancelled on the loop."))
+            raise
+        except BaseException as exc:
+            outcome = _Outcome(error=exc)
+            if not isinstance(exc, Exception):
+                raise
+        finally:
+            self._runs = False
+            self._inbox.put(outcome)
+            del outcome  # a frame of its error's traceback refers to it
 
     def serve(self, loop: asyncio.AbstractEventLoop) -> _Outcome:
         """Run the user calls of the loop until the outcome arrives."""

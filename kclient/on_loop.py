@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kclient.bridge import call_user
 from kclient.consumer import AsyncConsumer
-from kclient.consumer.async_consumer import CLOSE_SECONDS
+from kclient.consumer.async_consumer import CLOSE_SECONDS, DECODE_SLICE_SECONDS
 from kclient.consumer.callbacks import RebalanceListener
 from kclient.types import K_co, V_co
 
@@ -57,8 +58,10 @@ class OnLoop(AsyncConsumer[K_co, V_co]):
         """
         if task.runs_user_code:
             await call_user(task.decode)
-        else:
-            await AsyncConsumer._decode(task)
+            return
+        # The call began in this turn of the loop, after whatever else was ready: nothing has to be let run before.
+        while not task.decode(DECODE_SLICE_SECONDS):
+            await asyncio.sleep(0)
 
     def _open(self) -> ConsumerCore:
         core = super()._open()
