@@ -60,8 +60,10 @@ class OnLoop(AsyncConsumer[K_co, V_co]):
             await call_user(task.decode)
             return
         # The call began in this turn of the loop, after whatever else was ready: nothing has to be let run before.
-        while not task.decode(DECODE_SLICE_SECONDS):
+        done = task.decode(DECODE_SLICE_SECONDS)
+        while not done:
             await asyncio.sleep(0)
+            done = task.decode(DECODE_SLICE_SECONDS)
 
     def _open(self) -> ConsumerCore:
         core = super()._open()

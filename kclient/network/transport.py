@@ -22,7 +22,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -191,9 +191,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         return self._transport is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError(f"a stream transport is needed, not {transport!r}")
-        self._transport = transport
+        # No isinstance: the transports of uvloop have these methods, and not this base class.
+        self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
