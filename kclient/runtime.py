@@ -8,8 +8,10 @@ runs the whole client; wall clock and randomness come from this object, so a see
 from __future__ import annotations
 
 import asyncio
+import queue
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -91,6 +93,28 @@ class Runtime:
         for option, size in ((socket.SO_SNDBUF, send_bytes), (socket.SO_RCVBUF, receive_bytes)):
             if sock is not None and size >= 0:
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
+
+    def within(self, seconds: float, call: Callable[[], T]) -> T:
+        """Block this thread until a call has ended that has no time-out of its own.
+
+        Raises TimeoutError after `seconds`; the call goes on then, on a thread that does not keep the process alive.
+        """
+        outcome: queue.SimpleQueue[tuple[T] | BaseException] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                outcome.put((call(),))
+            except BaseException as exc:  # noqa: BLE001 – raised where the caller waits
+                outcome.put(exc)
+
+        threading.Thread(target=work, name="kclient-call", daemon=True).start()
+        try:
+            ended = outcome.get(timeout=seconds)
+        except queue.Empty:
+            raise TimeoutError(f"no answer in {seconds:g} s") from None
+        if isinstance(ended, BaseException):
+            raise ended
+        return ended[0]
 
     async def offload(self, function: Callable[..., T], *args: object) -> T:
         """Run blocking or long work off the loop."""

@@ -76,8 +76,8 @@ def test_both_tables_are_made_verified_and_read_as_the_page_says(
     shell("python reading.py")  # pyiceberg reads the environment once in a process
     properties = {"type": "sql", "uri": "sqlite:///catalog.db", "s3.endpoint": s3.server.endpoint}
     table = load_catalog("prod", **properties, warehouse=s3.url("warehouse")).load_table("db.flights")
-    offsets = table.scan(selected_fields=("_partition", "_offset")).to_arrow().to_pylist()
-    assert sorted((row["_partition"], row["_offset"]) for row in offsets) == [
+    offsets = table.scan(selected_fields=("_kafka_partition", "_offset")).to_arrow().to_pylist()
+    assert sorted((row["_kafka_partition"], row["_offset"]) for row in offsets) == [
         (partition, offset) for partition in range(2) for offset in range(RECORDS // 2)
     ]
     assert [str(field.transform) for field in table.spec().fields] == ["identity", "day"]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import socket
+import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyiceberg.catalog
 import pyiceberg.table
 import pytest
 import requests
@@ -22,13 +26,13 @@ from sqlalchemy.exc import OperationalError
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink import tables
+from kclient.spark.sink import iceberg_catalog, tables
 from kclient.spark.sink.iceberg import PROPERTY, IcebergTable
 from kclient.spark.sink.iceberg_catalog import open_catalog
 from kclient.spark.sink.parquet import DirectTarget, write_batches
 from kclient.spark.sink.partitions import TableFiles
 from kclient.spark.sink.row_layout import RowLayout
-from kclient.spark.sink.tables import TableCommit, TableProgress
+from kclient.spark.sink.tables import TableCommit, TableProgress, TableUnavailable
 from kclient.types import TopicPartition
 from tests.spark.jobs.iceberg_support import TABLE, Lake
 from tests.spark.memory_table import PausedRuntime
@@ -373,7 +377,7 @@ def test_a_partition_spec_that_changes_under_a_run_is_noticed(landing: Landing) 
     assert landing.commit(landing.batch(0))
     written = landing.batch(1)
     with landing.lake.table.update_spec() as update:
-        update.add_identity("_partition")
+        update.add_identity("_kafka_partition")
     with pytest.raises(SinkError, match=r"The partition spec of lake\.db\.orders was changed"):
         landing.commit(written)
     again = Landing.into(landing.lake)
@@ -401,6 +405,25 @@ def test_files_that_no_snapshot_names_are_garbage_and_those_of_old_snapshots_are
     assert landing.table.garbage(2**60) == []
     assert theirs.exists()
     assert offsets(landing.lake) == list(range(10, 20))
+
+
+# --- a database that does not take a change --------------------------------------------------------------------------
+
+
+def test_what_the_database_of_the_catalog_did_not_take_does_not_count_as_there(landing: Landing) -> None:
+    """A reader holds the database: SQLite takes the change and refuses to commit it. The connection still shows it."""
+    lake = landing.lake
+    text = lake.catalog_file.read_text()
+    lake.catalog_file.write_text(text.replace("catalog.db", "catalog.db?timeout=0.1"))
+    landing = Landing.into(lake)
+    reader = sqlite3.connect(lake.root / "catalog.db", check_same_thread=False, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM iceberg_tables").fetchall()
+    end = threading.Timer(1.0, reader.close)
+    end.start()
+    assert landing.commit(landing.batch(0))
+    end.join()
+    assert offsets(lake) == list(range(10))
 
 
 # --- the catalog -----------------------------------------------------------------------------------------------------
@@ -451,23 +474,40 @@ def test_requests_to_a_rest_catalog_have_a_time_out(monkeypatch: pytest.MonkeyPa
     assert seen[-1] == 60.0
 
 
+@pytest.mark.parametrize("auth", ["", "    credential: me:secret\n    oauth2-server-uri: {uri}\n"])
+def test_a_catalog_that_takes_connections_and_never_answers_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, auth: str
+) -> None:
+    monkeypatch.setattr(iceberg_catalog, "REQUEST_SECONDS", 0.3)
+    file = tmp_path / "catalog.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        file.write_text(f"catalog:\n  lake:\n    type: rest\n    uri: {uri}\n" + auth.format(uri=uri))
+        with pytest.raises(TableUnavailable, match=r"no answer in 0\.3 s"):
+            open_catalog("lake", str(file))
+
+
 def test_the_files_of_a_table_can_be_sent_to_other_processes(landing: Landing) -> None:
     again = pickle.loads(pickle.dumps(landing.files))
     assert again.schema.equals(landing.files.schema, check_metadata=True)
     assert again.partitioning == landing.files.partitioning
 
 
-def test_a_catalog_that_does_not_answer_is_waited_for(
+def test_a_catalog_that_does_not_answer_is_opened_again(
     landing: Landing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    works, left = SqlCatalog.load_table, [requests.Timeout("timed out")] * 2
+    left = [requests.Timeout("timed out")] * 2
 
-    def load_table(catalog: SqlCatalog, *arguments: Any) -> Table:
-        if left:
-            raise left.pop()
-        return works(catalog, *arguments)
+    def fails_once(works: Callable[..., Any], calls: int) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if len(left) == calls:
+                raise left.pop()
+            return works(*arguments, **options)
 
-    monkeypatch.setattr(SqlCatalog, "load_table", load_table)
+        return call
+
+    monkeypatch.setattr(SqlCatalog, "load_table", fails_once(SqlCatalog.load_table, 2))
+    monkeypatch.setattr(pyiceberg.catalog, "load_catalog", fails_once(pyiceberg.catalog.load_catalog, 1))
     with caplog.at_level(logging.WARNING, "kclient.spark"):
         assert landing.commit(landing.batch(0))
     assert caplog.text.count("Timeout: timed out") == 2

@@ -30,6 +30,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.spark.decoding.ddl import parse_ddl
 from kclient.spark.sink import iceberg, tables
 from kclient.spark.sink.iceberg import IcebergTable
+from kclient.spark.sink.iceberg_schema import RESERVED, table_name
 from kclient.spark.sink.manifest import WrittenFile
 from kclient.spark.sink.parquet import HiddenFile, ParquetFile
 from kclient.spark.sink.partitions import TableFiles
@@ -143,7 +144,8 @@ def test_every_type_of_a_schema_reads_back_as_it_was(lake: Lake) -> None:
     land(*prepared(lake, rows.schema), rows)
     back = lake.table.scan().to_arrow()
     for name, was, now in (
-        (name, rows.column(name).to_pylist(), back.column(name).to_pylist()) for name in rows.column_names
+        (name, rows.column(name).to_pylist(), back.column(table_name(name)).to_pylist())
+        for name in rows.column_names
     ):
         assert now == was, name
     types = {field.name: str(field.field_type) for field in lake.table.schema().fields}
@@ -214,6 +216,30 @@ def test_a_type_that_iceberg_does_not_have_is_refused_before_the_table_is_made(
     assert not lake.catalog.namespace_exists("db")
 
 
+# --- names that Iceberg keeps ----------------------------------------------------------------------------------------
+
+
+def test_the_partition_of_a_record_does_not_have_the_name_of_icebergs_own_column(lake: Lake) -> None:
+    rows = with_coordinates(pa.table({"n": [1, 2]}))
+    table, files = prepared(lake, rows.schema, "_partition")
+    land(table, files, rows)
+    version = table.load()
+    assert RESERVED.isdisjoint(version.schema().column_names)
+    assert lake.table.inspect.partitions().column("partition").to_pylist() == [{"_kafka_partition": 3}]
+    assert lake.table.scan(row_filter="_kafka_partition = 3").to_arrow().num_rows == 2
+    [found] = table.coordinates(version, ["flights"])
+    assert found.to_pylist() == [
+        {"_topic": "flights", "_partition": 3, "_offset": offset} for offset in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize("name", ["_file", "_POS", "_kafka_partition"])
+def test_a_field_that_is_named_as_a_column_of_icebergs_own_is_refused(lake: Lake, name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        prepared(lake, RAW.append(pa.field(name, pa.string())))
+    assert not lake.catalog.namespace_exists("db")
+
+
 # --- a table that is there -------------------------------------------------------------------------------------------
 
 
@@ -221,7 +247,7 @@ def fields(*more: NestedField, required: bool = False) -> Schema:
     """The columns of raw rows as another program may have made them, wider and in another order."""
     return Schema(
         NestedField(1, "_offset", LongType(), required=required),
-        NestedField(2, "_partition", LongType()),
+        NestedField(2, "_kafka_partition", LongType()),
         NestedField(3, "_topic", StringType(), required=required),
         NestedField(4, "_timestamp", TimestamptzType()),
         *more,
@@ -253,7 +279,7 @@ def test_a_table_with_wider_columns_in_another_order_is_followed(lake: Lake) -> 
         None,
         {"b": None, "a": "x"},
     )
-    assert (row["_partition"], row["_offset"], row["_topic"]) == (3, 0, "flights")
+    assert (row["_kafka_partition"], row["_offset"], row["_topic"]) == (3, 0, "flights")
 
 
 @pytest.mark.parametrize(
@@ -353,6 +379,7 @@ def test_each_transform_gives_the_partitions_that_pyiceberg_gives(lake: Lake, ke
     """The same rows, appended by pyiceberg to a table with the same spec, are the judge."""
     rows = samples()
     land(*prepared(lake, rows.schema, key), rows)
+    rows = rows.rename_columns([table_name(name) for name in rows.column_names])
     ours = lake.table
     twin = lake.catalog.create_table(("db", "twin"), ours.schema(), partition_spec=ours.spec())
     twin.append(rows)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -44,19 +45,24 @@ from kclient.spark.offsets import dump_offsets
 from kclient.spark.sink import table_files
 from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_errors
 from kclient.spark.sink.iceberg_schema import (
+    RENAMED,
     any_value,
     file_schema,
     partitioning_of,
     spec_of,
     spec_texts,
+    table_columns,
+    table_keys,
+    table_name,
     table_schema,
 )
 from kclient.spark.sink.manifest import Garbage, WrittenFile
-from kclient.spark.sink.partitions import TableFiles, partition_key
+from kclient.spark.sink.partitions import TableFiles
 from kclient.spark.sink.tables import (
     COORDINATES,
     TableCommit,
     TableProgress,
+    TableUnavailable,
     load_with_retries,
     next_progress,
     retried,
@@ -97,11 +103,27 @@ class IcebergTable:
             self._opened = open_catalog(self._table.catalog, self._catalog_file)
         return self._opened
 
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        """Raise what went wrong as `table_errors` does. Leave a catalog that gave no usable answer, and open it again.
+
+        A connection to its database may hold a change that it could not commit: another look through this connection
+        would find the change as if it were there, and the end of the process would take it back.
+        """
+        try:
+            with table_errors(self.name, doing):
+                yield
+        except TableUnavailable:
+            left, self._opened = self._opened, None
+            if left is not None:
+                left.close()
+            raise
+
     # --- reading where a job stands
 
     def load(self) -> Version:
         """Return the newest version. Raises TableUnavailable, SinkError."""
-        with table_errors(self.name, "Reading"):
+        with self._errors("Reading"):
             return self._catalog.load_table(self._table.identifier)
 
     def find(self) -> Version | None:
@@ -173,7 +195,7 @@ class IcebergTable:
                 path=self.name,
             )
         progress = next_progress(self.progress(base, commit.job), commit)
-        with table_errors(self.name, "Committing into"):
+        with self._errors("Committing into"):
             version = _with_our_defaults(base)
             added = _DataFiles(version)
             transaction = _Transaction(version)
@@ -190,6 +212,7 @@ class IcebergTable:
 
     def check(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> None:
         """Check that rows with these columns can land there; write nothing. Raises ConfigError, SinkError."""
+        columns, keys = table_columns(columns), table_keys(keys)
         version = self.find()
         if version is None:
             spec_of(keys, table_schema(columns))
@@ -198,6 +221,7 @@ class IcebergTable:
 
     def prepare(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> TableFiles:
         """Create the table, or add what it lacks; return how its files are written. Raises ConfigError, SinkError."""
+        columns, keys = table_columns(columns), table_keys(keys)
         version = retried(self.name, lambda: self.find() or self._create(columns, keys))
         if evolves:
             version = retried(self.name, lambda: self._evolved(self.load(), columns))
@@ -210,7 +234,7 @@ class IcebergTable:
 
         schema = table_schema(columns)
         spec = spec_of(keys, schema)
-        with table_errors(self.name, "Creating"):
+        with self._errors("Creating"):
             self._catalog.create_namespace_if_not_exists(self._table.namespace)
             try:
                 return self._catalog.create_table(self._table.identifier, schema, partition_spec=spec)
@@ -219,7 +243,7 @@ class IcebergTable:
 
     def _evolved(self, version: Version, columns: pa.Schema) -> Version:
         """Add the columns that the table lacks, and widen those that are narrower, where there are any."""
-        with table_errors(self.name, "Adding columns to"):
+        with self._errors("Adding columns to"):
             try:
                 with version.update_schema() as update:
                     update.union_by_name(table_schema(columns))
@@ -237,7 +261,7 @@ class IcebergTable:
                 "Give the job a table of its own."
             )
         schema, spec = version.schema(), version.spec()
-        here, wanted = spec_texts(spec, schema), [str(partition_key(key)) for key in keys]
+        here, wanted = spec_texts(spec, schema), list(keys)
         if here != wanted and wanted != ["_topic"]:
             raise ConfigError(
                 f"{self.name} is partitioned by {', '.join(here) or 'nothing'}, and --partition-by says "
@@ -245,15 +269,18 @@ class IcebergTable:
             )
         columns = file_schema(columns, schema, self.name)
         root = _data_location(version)
-        return TableFiles(_local(root), columns, partitioning_of(spec, schema, columns, self.name))
+        partitioning = partitioning_of(spec, schema, columns, self.name)
+        return TableFiles(_local(root), columns, partitioning, RENAMED)
 
     # --- what is in it
 
     def coordinates(self, version: Version, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield topic, partition and offset of all rows of some topics, by pyiceberg's own scan."""
-        with table_errors(self.name, "Reading"):
-            found = version.scan(row_filter=rows_of(topics), selected_fields=COORDINATES)
-            yield from found.to_arrow_batch_reader()
+        with self._errors("Reading"):
+            selected = tuple(map(table_name, COORDINATES))
+            found = version.scan(row_filter=rows_of(topics), selected_fields=selected)
+            for batch in found.to_arrow_batch_reader():
+                yield batch.select(selected).rename_columns(COORDINATES)
 
     def garbage(self, before_ms: int) -> list[Garbage]:
         """Return data files of jobs that no snapshot names, of any branch. Other writers' files are not looked at."""
@@ -272,7 +299,7 @@ class IcebergTable:
 
     def _named(self, version: Version) -> frozenset[str]:
         """Return the paths of all data files that any snapshot holds: a reader may still travel back to it."""
-        with table_errors(self.name, "Reading"):
+        with self._errors("Reading"):
             manifests = {
                 each.manifest_path: each
                 for snapshot in version.metadata.snapshots

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kclient.errors import ConfigError, KclientError, SinkError
+from kclient.runtime import Runtime
 from kclient.security.local_file import LARGEST_TEXT, read_local
 from kclient.security.secret import problem_of
 from kclient.spark.sink.tables import TableConflict, TableUnavailable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 REQUEST_SECONDS: Final = 60.0
-"""How long a REST catalog may take to answer one request: pyiceberg itself would wait forever."""
+"""How long a catalog may take to open, and a REST catalog to answer a request: pyiceberg itself would wait forever."""
 
 FINAL: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR}
@@ -55,20 +56,32 @@ class TableName:
 
 
 def open_catalog(name: str, file: str | None) -> Catalog:
-    """Return a catalog. Asks it nothing yet, except where its type does so. Raises ConfigError, SinkError."""
+    """Return a catalog. Asks it nothing yet, except where its type does so.
+
+    Raises ConfigError, TableUnavailable if it does not answer, SinkError.
+    """
     from pyiceberg.catalog import load_catalog
 
     properties = {} if file is None else _properties(Path(file), name)
-    try:
-        with table_errors(name, "Opening the catalog"):
-            catalog = load_catalog(name, **properties)
-    except TableUnavailable as exc:
-        raise SinkError(
-            f"The catalog {name} does not answer: {exc}. See whether it runs and this machine reaches it.",
-            path=name,
-        ) from exc
+    with table_errors(name, "Opening the catalog"):
+        catalog = Runtime().within(REQUEST_SECONDS, lambda: load_catalog(name, **properties))
     _bound_requests(catalog)
     return catalog
+
+
+def _bound_requests(catalog: Any) -> None:
+    """Give each request of a REST catalog a time-out, and each token that its authorization fetches."""
+    session = getattr(catalog, "_session", None)
+    if session is None:
+        return
+    send, authorize = session.send, session.auth
+
+    def bounded(request: Any, **options: Any) -> Any:
+        return send(request, **{**options, "timeout": options.get("timeout") or REQUEST_SECONDS})
+
+    session.send = bounded
+    if authorize is not None:
+        session.auth = lambda request: Runtime().within(REQUEST_SECONDS, lambda: authorize(request))
 
 
 def _properties(file: Path, name: str) -> dict[str, Any]:
@@ -102,19 +115,6 @@ def _lower(content: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name.lower(): _lower(value) if isinstance(value, dict) else value for name, value in content.items()
     }
-
-
-def _bound_requests(catalog: Any) -> None:
-    """Give each request of a REST catalog a time-out."""
-    session = getattr(catalog, "_session", None)
-    if session is None:
-        return
-    send = session.send
-
-    def bounded(request: Any, **options: Any) -> Any:
-        return send(request, **{**options, "timeout": options.get("timeout") or REQUEST_SECONDS})
-
-    session.send = bounded
 
 
 @contextmanager

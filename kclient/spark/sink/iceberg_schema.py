@@ -3,6 +3,9 @@
     the table is new     its schema and its partition spec follow from the columns and the partition keys
     it is there          every column needs one of the same name in it, of the same type or a wider one
 
+Iceberg keeps some names for columns that every table has for its readers, `_partition` among them: Spark cannot read a
+table that has one of its own. So the partition of a record is `_kafka_partition` there (`table_columns`, `table_keys`).
+
 Files have the table's field ids, so that a column that is renamed later keeps its values. Raises ConfigError before a
 batch is read: for types that Iceberg does not have, columns that do not fit, and keys that it does not know.
 """
@@ -34,6 +37,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, Primiti
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink.partitions import Part, PartitionKey, PartKey, grouped, partition_key
+from kclient.spark.sink.row_layout import NAMES
 
 FIELD_ID: Final = b"PARQUET:field_id"
 LONGEST_DIRECTORY: Final = 100
@@ -51,6 +55,46 @@ _TRANSFORMS: Final = {
     "truncate": TruncateTransform,
 }
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9._=+-]", re.ASCII)
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+RENAMED: Final = {"_kafka_partition": NAMES["partition"]}
+"""Column of the table → column of a landed row, where they differ."""
+_OURS: Final = {theirs: ours for ours, theirs in RENAMED.items()}
+
+RESERVED: Final = frozenset(
+    {
+        *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),
+        *("_change_type", "_change_ordinal", "_commit_snapshot_id"),
+    }
+)
+"""Iceberg's metadata columns, by the table in its specification and MetadataColumns of Iceberg 1.10."""
+
+
+def table_name(column: str) -> str:
+    """Return the name that a column of landed rows has in a table."""
+    return _OURS.get(column, column)
+
+
+def table_columns(rows: pa.Schema) -> pa.Schema:
+    """Return the columns of landed rows under their names in a table. Raises ConfigError for one of Iceberg's own."""
+    columns = pa.schema([field.with_name(table_name(field.name)) for field in rows])
+    # Spark does not tell upper case from lower case.
+    taken = [name for name in rows.names if name.lower() in (RESERVED | RENAMED.keys()) and name not in _OURS]
+    if taken:
+        raise ConfigError(
+            f"The payload has {', '.join(taken)}, which an Iceberg table needs for a column of its own: Spark could "
+            "not read it. Rename the field in the schema, or land the value raw."
+        )
+    return columns
+
+
+def table_keys(keys: Sequence[str]) -> list[str]:
+    """Return partition keys, as they are typed, with the names of a table's columns."""
+    parsed = map(partition_key, keys)
+    return [str(attrs.evolve(key, column=table_name(key.column))) for key in parsed]
 
 
 # --- the schema of a new table ---------------------------------------------------------------------------------------

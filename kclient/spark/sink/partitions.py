@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import attrs
@@ -106,12 +106,13 @@ class TableFiles:
     """What the files of a table have and those of manifests have not. Pickles.
 
     `root` is the directory or URL below which they are written, `schema` the columns of a file, with the table's own
-    names and field ids.
+    names and field ids; `renamed` are those that have another name in landed rows: column of the table → of the rows.
     """
 
     root: str
     schema: pa.Schema
     partitioning: Partitioning
+    renamed: Mapping[str, str] = attrs.field(factory=dict)
 
     def fitted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with the columns of the files: types that the table has wider are converted.
@@ -120,12 +121,13 @@ class TableFiles:
         """
         import pyarrow as pa
 
+        names = [self.renamed.get(name, name) for name in self.schema.names]
         try:
             columns = [
-                _cast(rows.column(field.name), field.type)
-                if field.name in rows.schema.names
+                _cast(rows.column(name), field.type)
+                if name in rows.schema.names
                 else pa.nulls(len(rows), field.type)
-                for field in self.schema
+                for name, field in zip(names, self.schema, strict=True)
             ]
         except pa.ArrowInvalid as exc:
             raise SinkError(

@@ -16,12 +16,13 @@ from pyiceberg.table import Table
 
 from kclient.spark.sink.iceberg import IcebergTable
 from tests.spark.jobs.support import Landed
-from tests.spark.jobs.table_support import COLUMNS, TableLake, landed
+from tests.spark.jobs.table_support import TableLake, landed
 
 os.environ["POLARS_ICEBERG_PLANNER"] = "pyiceberg"  # the planner of Polars' own is another package
 
 TABLE = "lake.db.orders"
 IDENTIFIER = ("db", "orders")
+COLUMNS = ("_topic", "_kafka_partition", "_offset", "value")
 
 
 @attrs.frozen
@@ -60,12 +61,12 @@ class Lake(TableLake):
         return self.by_pyiceberg(), self.by_polars()
 
     def by_pyiceberg(self) -> list[Landed]:
-        return landed(self.table.scan(selected_fields=COLUMNS).to_arrow().to_pylist())
+        return landed(self.table.scan(selected_fields=COLUMNS).to_arrow().to_pylist(), COLUMNS)
 
     def by_polars(self) -> list[Landed]:
         """Polars reads the files with a Parquet reader of its own."""
         frame = pl.scan_iceberg(self.table, reader_override="native")
-        return landed(frame.select(*COLUMNS).collect().to_dicts())
+        return landed(frame.select(*COLUMNS).collect().to_dicts(), COLUMNS)
 
     def by_duckdb(self) -> list[Landed]:
         """DuckDB reads the files that the newest snapshot names."""

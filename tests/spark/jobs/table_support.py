@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -77,9 +77,9 @@ class TableLake(ABC):
         return Job(command, Checkpoint(self.checkpoint), self.root / "log")
 
 
-def landed(rows: list[dict[str, Any]]) -> list[Landed]:
+def landed(rows: list[dict[str, Any]], columns: Sequence[str] = COLUMNS) -> list[Landed]:
     """The rows of records, in order."""
-    found = [Landed(*(row[name] for name in COLUMNS)) for row in rows]
+    found = [Landed(*(row[name] for name in columns)) for row in rows]
     return sorted(row for row in found if row.topic is not None)
 
 

@@ -280,7 +280,7 @@ def verify(lake: Lake, *more: str) -> tuple[int, dict[str, Any]]:
 
 def drop_file(lake: Lake) -> Landed:
     """Take a data file out of the table, as a careless clean-up does; return its first row."""
-    task = next(iter(lake.table.scan(row_filter="_partition = 1").plan_files()))
+    task = next(iter(lake.table.scan(row_filter="_kafka_partition = 1").plan_files()))
     path = task.file.file_path
     rows = [row for row in lake.by_pyiceberg() if row.partition == 1]
     with lake.table.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
@@ -299,7 +299,7 @@ def test_verify_counts_in_the_table_and_asks_the_log(cluster: EmbeddedCluster, l
         tp.partition: end for tp, end in ends(wanted).items()
     }
     table = lake.table
-    [task, *_] = table.scan(row_filter="_partition = 0").plan_files()
+    [task, *_] = table.scan(row_filter="_kafka_partition = 0").plan_files()
     twice = shutil.copy(task.file.file_path.removeprefix("file://"), lake.root / "twice.parquet")
     table.add_files([str(twice)])
     lost = drop_file(lake)
