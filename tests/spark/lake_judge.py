@@ -44,20 +44,20 @@ def delta(spark: SparkSession, asked: dict[str, Any]) -> DataFrame:
     )
 
 
-def verdict(frame: DataFrame) -> dict[str, Any]:
-    seen = frame.groupBy("_topic", "_partition", "_offset").count()
-    of_partition = seen.groupBy("_topic", "_partition").agg({"_offset": "min", "*": "count", "count": "sum"})
+def verdict(frame: DataFrame, partition: str = "_partition") -> dict[str, Any]:
+    seen = frame.groupBy("_topic", partition, "_offset").count()
+    of_partition = seen.groupBy("_topic", partition).agg({"_offset": "min", "*": "count", "count": "sum"})
     rows = of_partition.collect()
     last = {
         (row[0], row[1]): row[2]
-        for row in seen.groupBy("_topic", "_partition").agg({"_offset": "max"}).collect()
+        for row in seen.groupBy("_topic", partition).agg({"_offset": "max"}).collect()
     }
     partitions = [
-        [row["_topic"], row["_partition"], row["min(_offset)"], last[row[0], row[1]], row["sum(count)"]]
+        [row["_topic"], row[partition], row["min(_offset)"], last[row[0], row[1]], row["sum(count)"]]
         for row in rows
     ]
     gaps = [
-        [row["_topic"], row["_partition"], last[row[0], row[1]] - row["min(_offset)"] + 1 - row["count(1)"]]
+        [row["_topic"], row[partition], last[row[0], row[1]] - row["min(_offset)"] + 1 - row["count(1)"]]
         for row in rows
     ]
     return {
