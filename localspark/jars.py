@@ -66,6 +66,19 @@ ICEBERG: Final = JarSet(
     f"iceberg-{ICEBERG_RELEASE}",
     lambda name: name.startswith(("iceberg-", "sqlite-")),
 )
+ICEBERG_REST: Final = JarSet(
+    (
+        f"org.apache.iceberg:iceberg-core:{ICEBERG_RELEASE}",
+        f"org.apache.iceberg:iceberg-core:{ICEBERG_RELEASE}:tests",  # the servlet of the REST catalog
+        f"org.apache.iceberg:iceberg-aws:{ICEBERG_RELEASE}",
+        f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG_RELEASE}",
+        "org.eclipse.jetty:jetty-servlet:11.0.26",
+        "org.xerial:sqlite-jdbc:3.51.0.0",
+        "org.slf4j:slf4j-simple:2.0.17",
+    ),
+    f"iceberg-rest-{ICEBERG_RELEASE}",
+    lambda name: True,
+)
 ICEBERG_SETTINGS: Final = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 }

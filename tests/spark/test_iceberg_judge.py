@@ -1,6 +1,7 @@
 """Spark 4.0 with Iceberg as the judge of kclient's tables: rows, duplicates, gaps, older versions, its own maintenance.
 
-Spark opens the SQLite catalog of pyiceberg with Iceberg's JDBC catalog, or the warehouse in a real S3.
+Spark opens the SQLite catalog of pyiceberg with Iceberg's JDBC catalog, the warehouse on disk or in a real S3, and
+Iceberg's own REST catalog.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from localspark.session import Session
 from tests.s3 import Bucket
 from tests.spark.jobs.iceberg_support import TABLE, Lake
 from tests.spark.jobs.support import fill
+from tests.spark.jobs.test_iceberg_rest import LakeOnRest, rest_catalog
 from tests.spark.jobs.test_iceberg_s3 import LakeOnS3
 from tests.spark.test_iceberg import Landing
 from tests.spark.test_iceberg_schema import DDL, VALUES, land, prepared, samples, with_coordinates
@@ -56,13 +58,16 @@ def landing(lake: Lake) -> Landing:
 
 def catalog(lake: Lake) -> dict[str, str]:
     """The catalog of pyiceberg in Iceberg's own words."""
-    found = {
-        "type": "jdbc",
-        "uri": f"jdbc:sqlite:{lake.root / 'catalog.db'}",
-        "warehouse": lake.properties["warehouse"],
-        "jdbc.schema-version": "V1",
-        "jdbc.init-catalog-tables": "false",
-    }
+    if isinstance(lake, LakeOnRest):
+        found = {"type": "rest", "uri": lake.endpoint}
+    else:
+        found = {
+            "type": "jdbc",
+            "uri": f"jdbc:sqlite:{lake.root / 'catalog.db'}",
+            "warehouse": lake.properties["warehouse"],
+            "jdbc.schema-version": "V1",
+            "jdbc.init-catalog-tables": "false",
+        }
     if not isinstance(lake, LakeOnS3):
         return found
     environment = lake.bucket.server.environment
@@ -178,12 +183,28 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-@pytest.mark.parametrize("where", ["disk", "s3"])
+@pytest.fixture
+def on_disk(lake: Lake) -> Lake:
+    return lake
+
+
+@pytest.fixture
+def on_s3(s3: Bucket, tmp_path: Path) -> Lake:
+    return LakeOnS3.of(tmp_path, s3)
+
+
+@pytest.fixture
+def in_rest_catalog(s3: Bucket, tmp_path: Path) -> Iterator[Lake]:
+    with rest_catalog(s3) as server:
+        LakeOnRest.endpoint = server.endpoint
+        yield LakeOnRest.of(tmp_path, s3)
+
+
+@pytest.mark.parametrize("where", ["on_disk", "on_s3", "in_rest_catalog"])
 def test_spark_counts_what_jobs_have_landed(
-    judge: Session, cluster: EmbeddedCluster, tmp_path: Path, request: pytest.FixtureRequest, where: str
+    judge: Session, cluster: EmbeddedCluster, request: pytest.FixtureRequest, where: str
 ) -> None:
-    bucket: Bucket | None = request.getfixturevalue("s3") if where == "s3" else None
-    lake = Lake(tmp_path) if bucket is None else LakeOnS3.of(tmp_path, bucket)
+    lake: Lake = request.getfixturevalue(where)
     wanted = fill(cluster, 100)
     lake.run(cluster, partition_by="topic,date(timestamp)")
     snapshot = lake.table.current_snapshot()

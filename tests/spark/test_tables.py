@@ -182,7 +182,7 @@ def test_a_table_that_was_replaced_under_the_run_is_refused() -> None:
 
 def test_a_table_that_never_answers_is_reported() -> None:
     table = MemoryTable(failing_loads=LOAD_TRIES)
-    with pytest.raises(SinkError, match=r"memory cannot be used: 503. .*did not answer 5 times"):
+    with pytest.raises(SinkError, match=r"memory cannot be used: 503. .*did not answer 8 times"):
         tables.load_with_retries(table, PausedRuntime.seeded(1))
     assert tables.load_with_retries(table, PausedRuntime.seeded(1)).number == 0
 

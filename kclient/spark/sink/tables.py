@@ -57,7 +57,8 @@ GARBAGE_AGE_MS: Final = 72 * 3_600_000
 LONGEST_BATCH_MS: Final = 48 * 3_600_000
 """How old the files of a batch may be when it is committed: a process that slept for days may name removed ones."""
 
-LOAD_TRIES: Final = 5
+LOAD_TRIES: Final = 8
+"""How often a table is read: with the pauses about twelve seconds, in which a catalog may restart."""
 FIRST_PAUSE_MS: Final = 100
 LONGEST_PAUSE_MS: Final = 10_000
 

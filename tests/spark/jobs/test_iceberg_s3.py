@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -23,7 +24,7 @@ class LakeOnS3(Lake):
     bucket: Bucket
 
     @classmethod
-    def of(cls, root: Path, bucket: Bucket) -> LakeOnS3:
+    def of(cls, root: Path, bucket: Bucket) -> Self:
         cls.bucket = bucket
         return cls(root)
 
