@@ -41,10 +41,10 @@ STEP_TIMES: Final = ("fetch_ms", "decode_ms", "write_ms")
 
 @attrs.frozen(kw_only=True)
 class BatchTimes:
-    """How long a batch took, in milliseconds."""
+    """How long a batch took, in milliseconds. `noted_ms` is what followed its commit: checkpoint and group."""
 
     duration_ms: int
-    commit_ms: int | None = None
+    noted_ms: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -92,6 +92,9 @@ class BatchCommitter:
     epoch: RunEpoch | None = None
     runtime: Runtime = attrs.field(factory=Runtime)
     _began_ms: int = attrs.field(init=False, default=0)
+    _counting_ms: dict[str, int] = attrs.field(
+        init=False, factory=dict
+    )  # of batches that are not reported yet
     _sums: Counter[str] = attrs.field(init=False, factory=Counter)
 
     def __attrs_post_init__(self) -> None:
@@ -135,7 +138,10 @@ class BatchCommitter:
             epoch=0 if self.epoch is None else self.epoch.number,
         )
         by_create = self.table is None and is_remote(self.sink)
-        return self._create(whole) if by_create else self._write(whole, began_ms)
+        begun_ms = self.runtime.wall_ms()
+        counts = self._create(whole) if by_create else self._write(whole, began_ms)
+        self._counting_ms[name] = max(0, self.runtime.wall_ms() - begun_ms)
+        return counts
 
     def _write(self, whole: Manifest, began_ms: int | None) -> Manifest:
         """Write the manifests where a lock excludes other runs, or commit to the table, which decides by itself."""
@@ -192,6 +198,8 @@ class BatchCommitter:
 
     def report(self, batch: int, landed: LandedBatch, latest: Offsets, times: BatchTimes) -> BatchProgress:
         """Return the progress of a batch that counts, and add it to the totals."""
+        steps = [self._counting_ms.pop(manifest.batch_name(batch), None), times.noted_ms]
+        known = [step for step in steps if step is not None]
         progress = BatchProgress(
             batch=batch,
             rows=landed.rows,
@@ -202,7 +210,7 @@ class BatchCommitter:
             fetch_ms=landed.fetch_ms,
             decode_ms=landed.decode_ms,
             write_ms=landed.write_ms,
-            commit_ms=times.commit_ms,
+            commit_ms=sum(known) if known else None,
             start=landed.start,
             end=landed.end,
             latest=latest,

@@ -102,7 +102,7 @@ class _DirectEngine:
         self._checkpoint.commit(batch)
         self._mirror(end)
         now_ms = self._runtime.wall_ms()
-        times = BatchTimes(duration_ms=max(0, now_ms - began_ms), commit_ms=max(0, now_ms - counted_ms))
+        times = BatchTimes(duration_ms=max(0, now_ms - began_ms), noted_ms=max(0, now_ms - counted_ms))
         self._listener.batch(
             self._committer.report(batch, LandedBatch.of(whole, written), self._stream.ends, times)
         )

@@ -128,7 +128,7 @@ class _SparkEngine:
             self.reported += 1
             self._end, self._latest = landed.end, latest_offsets(progress) or landed.end
             spent = progress["durationMs"]
-            times = BatchTimes(duration_ms=spent["triggerExecution"], commit_ms=spent.get("commitOffsets"))
+            times = BatchTimes(duration_ms=spent["triggerExecution"], noted_ms=spent.get("commitOffsets"))
             self._mirror()
             self._listener.batch(self._committer.report(progress["batchId"], landed, self._latest, times))
 

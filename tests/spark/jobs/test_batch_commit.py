@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from kclient.errors import SinkError
-from kclient.spark.ingest.batch_commit import BatchCommitter
+from kclient.runtime import Runtime
+from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest
 from kclient.spark.sink.manifest import WrittenFile
 from kclient.spark.sink.parquet import WrittenRange
+from kclient.spark.sink.tables import TableCommit
 from kclient.types import TopicPartition
-from tests.spark.memory_table import MemoryTable, PausedRuntime
+from tests.spark.memory_table import MemoryTable, PausedRuntime, Version
 
 TP = TopicPartition("flights", 0)
 NAME = manifest.batch_name(0)
@@ -56,3 +59,45 @@ def test_a_batch_that_is_there_already_keeps_dead_letters_of_the_same_records(tm
     committer(table, tmp_path).count(NAME, {}, {TP: 25}, written(25, "killed"))
     committer(table, tmp_path).count(NAME, {}, {TP: 25}, written(25, "again"))
     assert (len(table.newest.files), dead_letters(tmp_path)) == (1, ["dead-again"])
+
+
+@attrs.define
+class Clock:
+    """Milliseconds since 1970, which pass where a test says so."""
+
+    now_ms: int = 1_000_000
+
+    def __call__(self) -> float:
+        return self.now_ms / 1000
+
+
+class SlowTable(MemoryTable):
+    """A table whose catalog takes 700 ms for a commit."""
+
+    clock: Clock
+
+    def try_commit(self, base: Version, commit: TableCommit) -> None:
+        self.clock.now_ms += 700
+        super().try_commit(base, commit)
+
+
+@pytest.mark.parametrize(("noted_ms", "commit_ms"), [(20, 720), (None, 700)])
+def test_the_time_of_a_commit_is_that_of_the_table_and_of_what_notes_it(
+    noted_ms: int | None, commit_ms: int
+) -> None:
+    clock = Clock()
+    table = SlowTable()
+    table.clock = clock
+    committer = BatchCommitter("t", "j", table=table, runtime=Runtime(wall_clock=clock))
+    ranges = written(20, "run")
+    whole = committer.count(NAME, {}, {TP: 20}, ranges)
+    landed = LandedBatch.of(whole, ranges)
+    assert (
+        committer.report(0, landed, {TP: 20}, BatchTimes(duration_ms=800, noted_ms=noted_ms)).commit_ms
+        == commit_ms
+    )
+    # A batch that an earlier run has committed.
+    assert (
+        committer.report(1, landed, {TP: 20}, BatchTimes(duration_ms=800, noted_ms=noted_ms)).commit_ms
+        == noted_ms
+    )
