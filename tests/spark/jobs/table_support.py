@@ -17,7 +17,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.sink.tables import LakeTable
 from tests.spark.jobs.support import Landed, RecordingReporter, repeated, run
-from tests.spark.jobs.test_kills import Job
+from tests.spark.jobs.test_kills import CONF, Job
 
 COLUMNS: Final = ("_topic", "_partition", "_offset", "value")
 
@@ -69,9 +69,17 @@ class TableLake(ABC):
 
     def job(self, cluster: EmbeddedCluster, **changed: str) -> Job:
         """A job of the command line with two workers."""
-        options = {"--topics": "orders", "--engine": "direct", "--parallelism": "2"}
-        options |= {"--checkpoint": str(self.checkpoint)}
-        options |= {f"--{name}": value for name, value in self.settings().items()} | changed
+        return self._job(cluster, {"--engine": "direct", "--parallelism": "2"} | changed)
+
+    def spark_job(self, cluster: EmbeddedCluster) -> Job:
+        """The same with Spark: a driver with its JVM, and Python workers."""
+        job = self._job(cluster, {"--engine": "spark", "--master": "local[2,4]"})
+        job.command += [part for pair in CONF.items() for part in ("--conf", "=".join(pair))]
+        return job
+
+    def _job(self, cluster: EmbeddedCluster, options: dict[str, str]) -> Job:
+        options = {"--topics": "orders", "--checkpoint": str(self.checkpoint)} | options
+        options |= {f"--{name}": value for name, value in self.settings().items()}
         command = [sys.executable, "-m", "kclient", "ingest", "-b", cluster.bootstrap_servers]
         command += [part for pair in options.items() for part in pair]
         return Job(command, Checkpoint(self.checkpoint), self.root / "log")
@@ -99,7 +107,7 @@ def assert_only_counted_files_stay(lake: TableLake, wanted: list[Landed]) -> Non
 
 
 @contextmanager
-def other_writers(lake: TableLake, rows: list[int]) -> Iterator[None]:
+def other_writers(lake: TableLake, rows: list[int], pause: float = 0.2) -> Iterator[None]:
     """Append rows without a topic to the table all the time."""
 
     def write() -> None:
@@ -109,5 +117,5 @@ def other_writers(lake: TableLake, rows: list[int]) -> Iterator[None]:
         ):
             rows.append(number)
 
-    with repeated(write, 0.2):
+    with repeated(write, pause):
         yield

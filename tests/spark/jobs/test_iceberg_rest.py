@@ -111,7 +111,7 @@ def killed_at_random(cluster: EmbeddedCluster, lake: LakeOnRest, times: int) -> 
     print(f"seed {seed}")
     moments, wanted, others = random.Random(seed), list[Landed](), list[int]()
     job = lake.job(cluster)
-    with producing(cluster, wanted), other_writers(lake, others):
+    with producing(cluster, wanted), other_writers(lake, others, pause=1.0):
         for _ in range(times):
             job.killed_at_work(moments.uniform(0, 0.6))
     job.drain()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,7 +25,7 @@ from tests.spark.jobs.table_support import (
     assert_only_counted_files_stay,
     other_writers,
 )
-from tests.spark.jobs.test_kills import producing
+from tests.spark.jobs.test_kills import kill_session, producing, sessions
 
 pytestmark = [pytest.mark.slow, pytest.mark.spread, pytest.mark.timeout(300)]
 
@@ -84,9 +87,7 @@ def test_killed_while_workers_write_and_others_commit(
 def test_killed_at_random_moments_beside_other_writers_each_record_counts_once(
     cluster: EmbeddedCluster, tmp_path: Path, table: str
 ) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    moments = random.Random(seed)
+    moments = seeded()
     lake, wanted, others = FORMATS[table][0](tmp_path), list[Landed](), list[int]()
     job = lake.job(cluster)
     with producing(cluster, wanted), other_writers(lake, others):
@@ -97,3 +98,80 @@ def test_killed_at_random_moments_beside_other_writers_each_record_counts_once(
     assert job.begun() > RANDOM_KILLS
     assert sorted(lake.appended()) == others
     assert_only_counted_files_stay(lake, wanted)
+
+
+# --- with Spark ------------------------------------------------------------------------------------------------------
+
+
+def spark_kills() -> list[Any]:
+    """A few kills of one format in each run."""
+    rest = [pytest.param(table, RANDOM_KILLS, marks=pytest.mark.exhaustive) for table in FORMATS]
+    return [("iceberg", 2), *rest]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("table", "times"), spark_kills())
+def test_drivers_that_are_killed_while_executors_write_land_each_record_once(
+    cluster: EmbeddedCluster, tmp_path: Path, table: str, times: int
+) -> None:
+    """kill -9 of the driver, its JVM and all Python workers."""
+    moments = seeded()
+    lake, wanted = FORMATS[table][0](tmp_path), list[Landed]()
+    job = lake.spark_job(cluster)
+    with producing(cluster, wanted):
+        for _ in range(times):
+            job.killed_at_work(moments.uniform(0, 3))
+    job.drain()
+    assert_exactly_once(lake, wanted)
+    assert job.begun() > times
+    assert_only_counted_files_stay(lake, wanted)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("table", "times"), spark_kills())
+def test_python_workers_that_are_killed_land_each_record_once(
+    cluster: EmbeddedCluster, tmp_path: Path, table: str, times: int
+) -> None:
+    """Spark runs their tasks again, or the job ends with an error and is started again."""
+    moments = seeded()
+    lake, wanted = FORMATS[table][0](tmp_path), list[Landed]()
+    job = lake.spark_job(cluster)
+    killed = 0
+    deadline = time.monotonic() + 60 * times
+    with producing(cluster, wanted):
+        while killed < times:
+            process = job.start("--trigger", "100ms", "--max-per-trigger", "100")
+            try:
+                while process.poll() is None and killed < times:
+                    assert time.monotonic() < deadline, job.log.read_text()[-3000:]
+                    time.sleep(moments.uniform(0, 1))
+                    killed += kill_a_worker(process.pid, moments)
+            finally:
+                kill_session(process)
+    job.drain()
+    assert_exactly_once(lake, wanted)
+    assert_only_counted_files_stay(lake, wanted)
+
+
+def seeded() -> random.Random:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+def kill_a_worker(session: int, moments: random.Random) -> bool:
+    """SIGKILL for one of the Python processes that Spark has started. Return whether there was one."""
+    ours = [pid for pid, of in sessions() if of == session]
+    workers = [pid for pid in ours if any(part.startswith(b"pyspark.") for part in command_of(pid))]
+    if not workers:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(moments.choice(workers), signal.SIGKILL)
+    return True
+
+
+def command_of(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:  # it has ended
+        return []
