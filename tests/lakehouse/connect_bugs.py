@@ -80,5 +80,9 @@ PLANS: Final = {
     ),
     "slept": Plan(chaos_seconds=60.0, records_per_second=0.5, faults=(Fault("sleep", 30.0, 80 * 3_600.0),)),
     "recreated": Plan(records_per_second=30.0, faults=(Fault("recreate", 8.0),)),
+    "recreated unseen": Plan(
+        records_per_second=30.0,
+        faults=(Fault("replace", 20.0, 10.0), Fault("lose_checkpoint", 21.0), Fault("recreate", 22.0)),
+    ),
 }
 """Issue of apache/iceberg → plan; and plans of our own for what few seeds bring about."""

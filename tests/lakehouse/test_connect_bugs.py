@@ -22,6 +22,7 @@ SAME_MISTAKE = {
     "manifests": "M-175",
     "slept": "M-179",
     "recreated": "M-170",
+    "recreated unseen": "M-180",
 }
 """Plan → the planted bug that is the mistake of that report."""
 
@@ -37,6 +38,7 @@ ENDS = {
     "manifests": ("this run is fenced",),
     "slept": ("are 80 hours old",),
     "recreated": ("was recreated", "was deleted and recreated since"),
+    "recreated unseen": ("was deleted and recreated since",),
 }
 """Plan → what ends runs under it. Where there is nothing, none but kills."""
 

@@ -180,8 +180,6 @@ class World:
         self.scheduler.at(self.scheduler.now + fault.seconds, lambda: self.scheduler.kill(process.task))
 
     def _lose_checkpoint(self, fault: Fault) -> None:
-        if self.recreated:  # the ids of topics are in the checkpoint alone
-            return
         self._kill(fault)
         self.bucket.replace(CHECKPOINT, {})
 

@@ -81,14 +81,15 @@ class LandedBatch:
 class BatchCommitter:
     """Makes the batches of one run count: by manifests, or in the commits of a table.
 
-    `dead` is the place of dead letters, None without one; it has manifests in both cases. `epoch` is None for a run
-    that has none: a backfill, a replay.
+    `dead` is the place of dead letters, None without one; it has manifests in both cases. `topic_ids` are kept in a
+    table. `epoch` is None for a run that has none: a backfill, a replay.
     """
 
     sink: str
     job: str
     dead: str | None = None
     table: Table[Any] | None = None
+    topic_ids: Mapping[str, str] = attrs.field(factory=dict)
     epoch: RunEpoch | None = None
     runtime: Runtime = attrs.field(factory=Runtime)
     _began_ms: int = attrs.field(init=False, default=0)
@@ -151,12 +152,12 @@ class BatchCommitter:
         # may have written a manifest with more dead letters, so it is replaced even if none are left.
         if whole.dead_letters or (self.dead is not None and manifest.read(self.dead, whole.name) is not None):
             if self.table is not None:  # a run that it refuses must not replace what a newer one has kept
-                tables.check(self.table, table_commit(whole, began_ms), self.runtime)
+                tables.check(self.table, table_commit(whole, began_ms, self.topic_ids), self.runtime)
             self._store_dead(whole, also_none=True)
         if self.table is None:
             manifest.write(self.sink, whole)
         else:
-            tables.commit(self.table, table_commit(whole, began_ms), self.runtime)
+            tables.commit(self.table, table_commit(whole, began_ms, self.topic_ids), self.runtime)
         return whole
 
     def _create(self, whole: Manifest) -> Manifest:
@@ -246,14 +247,18 @@ class BatchCommitter:
         return None if landed.newest_ms is None else max(0, self.runtime.wall_ms() - landed.newest_ms) / 1000
 
 
-def table_commit(whole: Manifest, began_ms: int | None = None) -> TableCommit:
+def table_commit(
+    whole: Manifest, began_ms: int | None = None, topic_ids: Mapping[str, str] | None = None
+) -> TableCommit:
     """Return a batch as a table takes it."""
+    ids = topic_ids or {}
     return TableCommit(
         job=whole.job,
         batch=int(whole.name),
         start=whole.start,
         end=whole.end,
         files=whole.files,
+        topics={tp.topic: tables.topic_mark(ids[tp.topic]) for tp in whole.end if tp.topic in ids},
         began_ms=began_ms,
     )
 

@@ -51,7 +51,12 @@ class _DirectEngine:
         self._checkpoint = prepared.checkpoint
         self._stream = Stream(prepared.options, prepared.client)
         self._committer = BatchCommitter(
-            settings.sink.where, prepared.job.job, prepared.target.dead, prepared.table, prepared.epoch
+            settings.sink.where,
+            prepared.job.job,
+            prepared.target.dead,
+            table=prepared.table,
+            topic_ids=prepared.job.topic_ids,
+            epoch=prepared.epoch,
         )
         self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._runtime = Runtime()

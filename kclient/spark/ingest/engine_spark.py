@@ -72,6 +72,7 @@ class _SparkEngine:
             prepared.job.job,
             prepared.target.dead,
             table=prepared.table,
+            topic_ids=prepared.job.topic_ids,
             epoch=prepared.epoch,
         )
         self._writer: DirectWriter | SparkWriter = (

@@ -121,6 +121,8 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         check_kept(checkpoint.where, kept, _fixed_settings(settings, checkpoint))
         # Keep the ids of topics that are missing now: when they come back with another id, they were recreated.
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
+    if table is not None and adopted is not None:
+        resume.check_not_recreated(table.name, name, adopted, job.topic_ids)
     sinks.check_sinks(settings, checkpoint)
     here = position or Position(0, found.start)
     if (settings.sink.kind, settings.writer) == ("parquet", "direct"):

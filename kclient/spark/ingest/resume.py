@@ -12,6 +12,7 @@ says. `next` is the batch that the checkpoint would run, `b` the job's last one 
     b begun and not finished        batch b          the run before died between the two: it goes on after b
     behind, ahead, other offsets    batch b          WARNING: it goes on after b
     next would end before it begins batch b          WARNING: it goes on after b, and ends where it may
+    any of the warnings             another topic id ConfigError: a topic was deleted and recreated (KIP-516)
 
 A checkpoint that is ahead names batches whose rows the table does not have: one of the two was restored from a copy.
 They are read again from the offsets of the table. Where the logs do not hold them any more, the run ends with
@@ -20,6 +21,7 @@ DataLossError.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kclient.errors import ConfigError, SinkError
@@ -84,6 +86,18 @@ def position_in(
             progress.batch,
         )
     return Position(progress.batch + 1, progress.offsets), progress
+
+
+def check_not_recreated(name: str, job: str, progress: TableProgress, topic_ids: Mapping[str, str]) -> None:
+    """Refuse to go on after the offsets of a topic that was deleted. Raises ConfigError."""
+    if recreated := progress.recreated(topic_ids):
+        different = [f"topic {topic} was deleted and recreated since" for topic in recreated]
+        raise ConfigError(
+            f"{name} holds the job {job} up to batch {progress.batch}, and {'; '.join(different)}: the offsets in it "
+            "are those of other records. Going on would skip or repeat records. Give this job a table, a --job and a "
+            "--checkpoint of its own.",
+            problems=tuple(different),
+        )
 
 
 def _check_nothing_landed(name: str, job: str, checkpoint: Checkpoint, position: Position | None) -> None:

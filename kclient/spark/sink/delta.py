@@ -4,6 +4,7 @@
     txn kclient/JOB/version                    the table's version with that batch
     txn kclient/JOB/TOPIC/PARTITION            the next offset to read
     txn kclient/JOB/TOPIC/PARTITION/first      where the job began to read it
+    txn kclient/JOB/TOPIC/id                   the mark of the topic's id
 
 `txn` actions are what Delta keeps for writers like this one: each checkpoint of the log has them, and clean-up of the
 log does not touch them. What delta-rs 1.6 and Spark do, and what follows for this module:
@@ -105,6 +106,7 @@ TRACKING: Final = "delta.enableRowTracking"
 TXN_RETENTION: Final = "delta.setTransactionRetentionDuration"
 
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
+_OF_TOPIC: Final = re.compile(r"/(?P<topic>[^/]+)/id", re.ASCII)
 _NOT_IN_NAMES: Final = re.compile(r"[ ,;{}()\n\t=]|\A\Z")
 _TAKEN: Final = re.compile(r"Failed to commit transaction: \d+$|already exists", re.IGNORECASE)
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -470,10 +472,17 @@ def _transactions(before: TableProgress | None, commit: TableCommit, version: in
     from deltalake import Transaction
 
     now, job = next_progress(before, commit), commit.job
-    offsets, first = ({}, {}) if before is None else (before.offsets, before.first)
+    before = before or TableProgress(batch=-1, offsets={})
     numbers = {app_id(job): commit.batch, f"{app_id(job)}/version": version}
-    numbers |= {app_id(job, tp): end for tp, end in now.offsets.items() if offsets.get(tp) != end}
-    numbers |= {f"{app_id(job, tp)}/first": start for tp, start in now.first.items() if tp not in first}
+    numbers |= {app_id(job, tp): end for tp, end in now.offsets.items() if before.offsets.get(tp) != end}
+    numbers |= {
+        f"{app_id(job, tp)}/first": start for tp, start in now.first.items() if tp not in before.first
+    }
+    numbers |= {
+        f"{app_id(job)}/{topic}/id": mark
+        for topic, mark in now.topics.items()
+        if before.topics.get(topic) != mark
+    }
     return [Transaction(name, number) for name, number in numbers.items()]
 
 
@@ -483,11 +492,15 @@ def progress_of(job: str, transactions: Mapping[str, int]) -> TableProgress | No
         return None
     offsets: dict[TopicPartition, int] = {}
     first: dict[TopicPartition, int] = {}
+    topics: dict[str, int] = {}
     for name, number in transactions.items():
-        if match := _OF_PARTITION.fullmatch(name.removeprefix(app_id(job))):
+        rest = name.removeprefix(app_id(job))
+        if match := _OF_PARTITION.fullmatch(rest):
             kind = first if match["first"] else offsets
             kind[TopicPartition(match["topic"], int(match["partition"]))] = number
-    return TableProgress(batch=transactions[app_id(job)], offsets=offsets, first=first)
+        elif match := _OF_TOPIC.fullmatch(rest):
+            topics[match["topic"]] = number
+    return TableProgress(batch=transactions[app_id(job)], offsets=offsets, first=first, topics=topics)
 
 
 def _new_table(table: str, columns: pa.Schema, keys: Sequence[str]) -> tuple[Schema, list[str]]:

@@ -67,7 +67,8 @@ LONGEST_PAUSE_MS: Final = 10_000
 class TableCommit:
     """One batch of a job: the offsets that it covers, and its files. `start` names the partitions new in it too.
 
-    `began_ms` is when the first of its files was begun, in ms since 1970, None if that is unknown.
+    `topics` are the marks of their ids (`topic_mark`). `began_ms` is when the first of its files was begun, in ms since
+    1970, None if that is unknown.
     """
 
     job: str
@@ -75,6 +76,7 @@ class TableCommit:
     start: Offsets
     end: Offsets
     files: tuple[WrittenFile, ...] = ()
+    topics: Mapping[str, int] = attrs.field(factory=dict)
     began_ms: int | None = None
 
     @property
@@ -84,11 +86,22 @@ class TableCommit:
 
 @attrs.frozen(kw_only=True)
 class TableProgress:
-    """Where a job stands in a table: its last batch, the next offsets to read, and where each partition began."""
+    """Where a job stands in a table: its last batch, the next offsets to read, and where each partition began.
+
+    `topics` has the mark of each topic's id, for brokers that have ids: offsets of a topic that was deleted and
+    recreated are those of other records.
+    """
 
     batch: int
     offsets: Offsets
     first: Offsets = attrs.field(factory=dict)
+    topics: Mapping[str, int] = attrs.field(factory=dict)
+
+    def recreated(self, ids: Mapping[str, str]) -> list[str]:
+        """Return the topics whose ids, in hexadecimal digits, are not those of the landed offsets."""
+        return sorted(
+            topic for topic, id_ in ids.items() if self.topics.get(topic, topic_mark(id_)) != topic_mark(id_)
+        )
 
     def dump(self) -> str:
         """Return it as JSON."""
@@ -97,6 +110,7 @@ class TableProgress:
                 "batch": self.batch,
                 "offsets": json.loads(dump_offsets(self.offsets)),
                 "first": json.loads(dump_offsets(self.first)),
+                "topics": dict(self.topics),
             }
         )
 
@@ -107,16 +121,27 @@ class TableProgress:
         if not isinstance(content, dict) or not isinstance(content.get("batch"), int):
             raise ValueError("it has no batch")
         return cls(
-            batch=content["batch"], offsets=_offsets(content, "offsets"), first=_offsets(content, "first")
+            batch=content["batch"],
+            offsets=_offsets(content, "offsets"),
+            first=_offsets(content, "first"),
+            topics=_marks(content.get("topics", {})),
         )
 
 
 def next_progress(before: TableProgress | None, wanted: TableCommit) -> TableProgress:
     """Return the progress of a job once a batch is committed after `before`; a partition that is gone stays in it."""
-    offsets, first = ({}, {}) if before is None else (before.offsets, before.first)
+    before = before or TableProgress(batch=-1, offsets={})
     return TableProgress(
-        batch=wanted.batch, offsets={**offsets, **wanted.end}, first={**wanted.start, **first}
+        batch=wanted.batch,
+        offsets={**before.offsets, **wanted.end},
+        first={**wanted.start, **before.first},
+        topics={**before.topics, **wanted.topics},
     )
+
+
+def topic_mark(topic_id: str) -> int:
+    """Return what a table keeps of a topic id (KIP-516): both halves in 63 bits, which fit a `txn` action of Delta."""
+    return (int(topic_id[:16], 16) ^ int(topic_id[16:], 16)) & (2**63 - 1)
 
 
 class TableConflict(Exception):
@@ -340,6 +365,12 @@ def default_job(cluster_id: str | None, topics: Iterable[str], sink: str) -> str
     """
     described = json.dumps([cluster_id, sorted(topics), sink])
     return f"kclient-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
+
+
+def _marks(found: Any) -> dict[str, int]:
+    if not isinstance(found, dict) or not all(isinstance(mark, int) for mark in found.values()):
+        raise ValueError(f"its topics cannot be {found!r}")
+    return found
 
 
 def _offsets(content: Mapping[str, Any], name: str) -> Offsets:

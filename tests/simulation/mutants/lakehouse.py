@@ -1,4 +1,4 @@
-"""Bugs of jobs that land in a table, M-161 to M-179: one for each rule that makes their rows count once."""
+"""Bugs of jobs that land in a table, M-161 to M-180: one for each rule that makes their rows count once."""
 
 from __future__ import annotations
 
@@ -267,3 +267,9 @@ def refused_end_tried_forever(patch: Patch) -> None:
 def age_of_files_ignored(patch: Patch) -> None:
     """Commit files whatever their age: they may have been removed as garbage."""
     patch.put(tables, "_check_age", lambda name, wanted, now_ms: None)
+
+
+@mutant("M-180", "I-50", look=planned("recreated unseen"))
+def recreation_not_seen_in_the_table(patch: Patch) -> None:
+    """Do not compare the ids of topics with those in the table: without a checkpoint no other place has them."""
+    patch.put(resume, "check_not_recreated", lambda name, job, progress, topic_ids: None)

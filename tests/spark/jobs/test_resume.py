@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import itertools
 import logging
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from kclient.errors import SinkError
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import ConfigError, SinkError
 from kclient.spark.ingest.checkpoint import Checkpoint, Position
 from kclient.spark.ingest.resume import position_in
-from kclient.spark.sink.tables import LakeTable, TableProgress
+from kclient.spark.sink.tables import LakeTable, TableCommit, TableProgress, next_progress, topic_mark
 from kclient.types import TopicPartition
+from tests.spark.jobs.delta_job_support import DeltaLake
+from tests.spark.jobs.iceberg_support import Lake
+from tests.spark.jobs.support import fill
+from tests.spark.jobs.table_support import TableLake, assert_exactly_once
 from tests.spark.memory_table import MemoryTable, Version
 
 TP, OTHER = TopicPartition("flights", 0), TopicPartition("flights", 1)
@@ -116,3 +122,39 @@ def test_a_batch_that_a_run_of_before_begins_in_a_checkpoint_without_its_start_i
     shared = Checkpoint(tmp_path)
     shared._is_shared = True  # type: ignore[misc]
     assert shared.position() == before
+
+
+# --- a topic that was recreated
+
+
+@pytest.mark.parametrize("kind", [Lake, DeltaLake])
+def test_a_recreated_topic_is_recognised_without_the_checkpoint(
+    cluster: EmbeddedCluster, tmp_path: Path, kind: type[TableLake]
+) -> None:
+    """Its offsets begin at 0 again: the table would take those of other records for landed ones."""
+    lake, wanted = kind(tmp_path), fill(cluster, 30)
+    lake.run(cluster)
+    shutil.rmtree(lake.checkpoint)
+    wanted += fill(cluster, 3, first=30)
+    lake.run(cluster)
+    shutil.rmtree(lake.checkpoint)
+    cluster.recreate_topic("orders")
+    fill(cluster, 60)
+    with pytest.raises(ConfigError, match=r"topic orders was deleted and recreated since: .* a --job and a"):
+        lake.run(cluster)
+    assert not lake.checkpoint.exists()
+    assert_exactly_once(lake, wanted)
+
+
+def test_progress_names_topics_whose_id_has_changed() -> None:
+    old, new = "00112233445566778899aabbccddeeff", "f0112233445566778899aabbccddeeff"
+    progress = next_progress(
+        None, TableCommit(job="j", batch=0, start={}, end={TP: 7}, topics={"flights": topic_mark(old)})
+    )
+    assert progress.recreated({"flights": old, "other": new}) == []
+    assert progress.recreated({"flights": new, "other": new}) == ["flights"]
+    assert progress.recreated({}) == []  # a broker without ids
+    assert TableProgress.parse(progress.dump()) == progress
+    assert 0 <= topic_mark("f" * 32) < 2**63
+    with pytest.raises(ValueError, match="its topics cannot be"):
+        TableProgress.parse(progress.dump().replace(str(topic_mark(old)), '"x"'))
