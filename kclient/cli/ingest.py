@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import attrs
 from cyclopts import App, Group, Parameter
@@ -29,7 +29,15 @@ from kclient.cli.reporters import IngestReporter, JsonLines, plan_line, reporter
 from kclient.errors import ConfigError, InternalError, KclientError, SinkError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import IngestResult
-from kclient.spark.ingest.settings import Codec, Engine, Format, IngestSettings, OnBadRecord, Writer
+from kclient.spark.ingest.settings import (
+    Codec,
+    Engine,
+    Format,
+    IngestSettings,
+    OnBadRecord,
+    OnNewField,
+    Writer,
+)
 
 WHAT: Final = Group("What and where to (required)", sort_key=1)
 READ: Final = Group("What is read", sort_key=2)
@@ -126,13 +134,13 @@ class IngestOptions:
             group=DECODE,
         ),
     ] = None
-    evolve: Annotated[
+    on_new_field: Annotated[
         Text,
         choice(
-            "whether the schema of a job may grow",
-            Literal["none", "add-columns"],
+            "a field that the schema does not name: left out, kept in _rescued, added as a column, or a bad record",
+            OnNewField,
             group=DECODE,
-            show_default="none",
+            show_default="ignore; rescue with --schema infer",
         ),
     ] = None
     on_bad_record: Annotated[

@@ -128,7 +128,7 @@ def _check_layout(settings: IngestSettings) -> None:
     if job is not None:
         check_kept(checkpoint.where, job, {"format": settings.format})
     if settings.format == "json" and frozen is not None:
-        check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
+        check_extends(frozen, str(settings.schema), evolves=settings.evolves)
 
 
 def _survey(settings: IngestSettings) -> ClusterSurvey:

@@ -11,7 +11,7 @@ Spark runs a batch again if it does not find its commit; both writers recognise 
 
     the next records of every partition → schema_of_variant_agg → DDL → beside the checkpoint
 
-With `--evolve add-columns` every run infers again, and only adds to the frozen schema.
+With `--on-new-field add` every run infers again, and only adds to the frozen schema.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Prepared:
         if self.table is None or self.target.table is not None or self.settings.schema == INFER:
             return self
         columns, settings = self.target.layout.schema(), self.settings
-        files = self.table.prepare(columns, settings.partition_by, evolves=settings.evolve != "none")
+        files = self.table.prepare(columns, settings.partition_by, evolves=settings.evolves)
         return attrs.evolve(self, target=attrs.evolve(self.target, root=files.root, table=files))
 
 
@@ -133,7 +133,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
     options = with_split(settings, SourceOptions.parse(given, "stream"))
     target = target_of(settings, options, rows)
     if table is not None and settings.schema != INFER:
-        evolves = settings.evolve != "none"
+        evolves = settings.evolves
         table.check(target.layout.schema(), settings.partition_by, evolves=evolves)
     return Prepared(
         settings=settings,
@@ -167,7 +167,10 @@ def target_of(settings: IngestSettings, options: SourceOptions, rows: int | None
     target = DirectTarget(
         root=settings.sink.where,
         layout=RowLayout(
-            headers=settings.headers, decoder=decoder_of(options, BY_INGEST), rescue=settings.rescue
+            headers=settings.headers,
+            decoder=decoder_of(options, BY_INGEST),
+            rescue=settings.rescue,
+            refuse_new=settings.on_new_field == "fail",
         ),
         codec=settings.codec,
         by_date=len(settings.partition_by) > 1,

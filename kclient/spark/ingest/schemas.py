@@ -2,7 +2,7 @@
 
     --schema DDL                        frozen by the first run; another one is refused
     --schema infer                      found in the records by the first run, and frozen
-    --evolve add-columns with either    the frozen one may grow: columns are added, none changes its type or goes away
+    --on-new-field add with either      the frozen one may grow: columns are added, none changes its type or goes away
 
 `kclient/schema.json` holds every version, with the batch that it began at. Pure of pyspark.
 """
@@ -35,9 +35,9 @@ def with_frozen_schema(settings: IngestSettings, checkpoint: Checkpoint) -> Inge
     if settings.format != "json" or frozen is None:
         return settings
     if settings.schema == INFER:
-        return settings if settings.evolve != "none" else attrs.evolve(settings, schema=frozen)
+        return settings if settings.evolves else attrs.evolve(settings, schema=frozen)
     if has_landed(checkpoint):  # rows of the frozen one
-        check_extends(frozen, str(settings.schema), evolves=settings.evolve != "none")
+        check_extends(frozen, str(settings.schema), evolves=settings.evolves)
     return settings
 
 
@@ -76,7 +76,7 @@ def check_extends(frozen: str, given: str, *, evolves: bool) -> None:
             + (
                 "Give a checkpoint and a sink of their own."
                 if lost
-                else "Give --evolve add-columns if that is meant."
+                else "Give --on-new-field add if that is meant."
             ),
             problems=tuple(lost),
         )

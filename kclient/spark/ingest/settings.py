@@ -36,6 +36,7 @@ Engine: TypeAlias = Literal["spark", "direct"]
 Codec: TypeAlias = Literal["zstd", "snappy", "lz4", "gzip", "none"]
 Writer: TypeAlias = Literal["direct", "spark"]
 OnBadRecord: TypeAlias = Literal["fail", "null", "dlq"]
+OnNewField: TypeAlias = Literal["ignore", "rescue", "add", "fail"]
 
 Rule = Callable[[Any], Any]
 
@@ -53,7 +54,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "backfill": boolean,
     "format": one_of("raw", "string", "json", "avro", "protobuf"),
     "schema": setting_values.schema,
-    "evolve": one_of("none", "add-columns"),
+    "on_new_field": one_of("ignore", "rescue", "add", "fail"),
     "partition_by": setting_values.partition_by,
     "headers": boolean,
     "max_per_trigger": setting_values.count,
@@ -87,7 +88,8 @@ BAD_RECORDS: Final[Mapping[str, str]] = {"fail": "fail", "null": "column", "dlq"
 class IngestSettings:
     """What one ingest job lands, from where, how and where to. Paths are absolute.
 
-    `rescue` follows from the others: fields of JSON that the schema does not name are kept.
+    `on_new_field` says what becomes of fields that the schema does not name; an inferred schema knows the first records
+    alone, so `rescue` is its default.
     """
 
     bootstrap: str
@@ -103,7 +105,7 @@ class IngestSettings:
     backfill: bool = False
     format: Format = "raw"
     schema: str | None = None
-    evolve: Literal["none", "add-columns"] = "none"
+    on_new_field: OnNewField = "ignore"
     partition_by: tuple[str, ...] = ("topic",)
     headers: bool = True
     max_per_trigger: int | None = None
@@ -117,7 +119,6 @@ class IngestSettings:
     from_dlq: Location | None = None
     fail_on_data_loss: bool = True
     master: str = "local[*,4]"
-    rescue: bool = False
     conf: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
     options: Mapping[str, str] = attrs.field(factory=dict, repr=_names)
 
@@ -141,9 +142,9 @@ class IngestSettings:
         problems += [problem for problem in disagreements(found) if not _names_one(problem, wrong)]
         if problems:
             raise _error(problems)
-        grows = found.get("schema") == INFER or found.get("evolve", "none") != "none"
-        rescue = grows and found.get("format") not in ("avro", "protobuf")
-        settings = cls(**with_default_writer(found), rescue=rescue)
+        if found.get("schema") == INFER:
+            found.setdefault("on_new_field", "rescue")
+        settings = cls(**with_default_writer(found))
         try:
             if settings.backfill:
                 SourceOptions.parse(settings.batch_options())
@@ -151,6 +152,16 @@ class IngestSettings:
         except ConfigError as exc:  # what only the source can refuse
             raise _error([as_typed(problem, settings.options) for problem in exc.problems]) from exc
         return settings
+
+    @property
+    def evolves(self) -> bool:
+        """Whether the job may add fields to its schema, and columns to a table."""
+        return self.on_new_field == "add"
+
+    @property
+    def rescue(self) -> bool:
+        """Whether fields of JSON that the schema does not name land in a column of their own."""
+        return self.format == "json" and self.on_new_field in ("rescue", "add")
 
     def stream_options(
         self, start: Mapping[TopicPartition, int] | None = None, rows_per_file: int | None = None
@@ -347,21 +358,28 @@ def _decoding(found: Found) -> Iterator[str]:
         yield "--on-bad-record is for formats that are decoded: give --format"
     if (found.get("on_bad_record") == "dlq") != ("dlq" in found):
         yield "--on-bad-record dlq and --dlq need each other"
-    if form not in _evolving(found) and found.get("evolve", "none") != "none":
-        yield (
-            "--evolve add-columns is for --format json, and for avro and protobuf into --sink iceberg:… or delta:…: "
-            "in files these formats need no leave, because they define how their schemas change"
-        )
+    yield from _new_fields(form, found)
     if schema == "infer" and form in ("avro", "protobuf"):
         yield f"--schema infer is for --format json: {form} cannot be read without a schema"
     if schema == "infer" and found.get("engine") == "direct":
         yield "--schema infer needs --engine spark, which finds the types: give --engine direct the schema itself"
 
 
-def _evolving(found: Found) -> tuple[str, ...]:
-    """Return the formats whose schema needs leave to grow: a table has columns of its own, whatever the format."""
-    sink = found.get("sink")
-    return ("json", "avro", "protobuf") if sink is not None and sink.is_lake else ("json",)
+def _new_fields(form: str, found: Found) -> Iterator[str]:
+    """Yield what is wrong with --on-new-field: a table has columns of its own, whatever the format."""
+    rule, sink = found.get("on_new_field", "ignore"), found.get("sink")
+    if rule == "ignore" or form == "json":
+        return
+    if rule != "add":
+        yield (
+            f"--on-new-field {rule} is for --format json: avro and protobuf leave out what the reader's schema does "
+            "not name while they decode. Give the newest schema with --on-new-field add"
+        )
+    elif form not in ("avro", "protobuf") or sink is None or not sink.is_lake:
+        yield (
+            "--on-new-field add is for --format json, and for avro and protobuf into --sink iceberg:… or delta:…: "
+            "in files these formats need no leave, because they define how their schemas change"
+        )
 
 
 def _writing(found: Found) -> Iterator[str]:

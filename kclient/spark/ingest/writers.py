@@ -68,7 +68,7 @@ class SparkWriter:
         frame = frame.drop(*DIRECTORIES[kept:])
         if sink.kind == "table":
             check_catalog(session, sink.where)
-            grows = prepared.settings.evolve != "none"
+            grows = prepared.settings.evolves
             writer = self._prepare(frame).option("mergeSchema", str(grows).lower())
             return writer.format(provider_of(session, sink.where)).toTable(sink.where)
         codec = CODECS.get(prepared.settings.codec, prepared.settings.codec)

@@ -144,7 +144,7 @@ def file_schema(columns: pa.Schema, table: Schema, name: str) -> pa.Schema:
     if problems:
         raise ConfigError(
             f"The table {name} does not fit the rows of this job: {'; '.join(problems)}. Add or widen the columns in "
-            "the table, give --evolve add-columns to let the job do that, or give the job a table of its own.",
+            "the table, give --on-new-field add to let the job do that, or give the job a table of its own.",
             problems=tuple(problems),
         )
     return pa.schema(fields)

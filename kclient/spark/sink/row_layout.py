@@ -26,12 +26,13 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kclient.errors import ConfigError
+from kclient.errors import ConfigError, DecodeError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.decoding import ValueDecoder
-from kclient.spark.decoding.decoder import BAD_COLUMNS, ERROR, RAW
+from kclient.spark.decoding.decoder import BAD_COLUMNS, COORDINATES, ERROR, RAW
 from kclient.spark.decoding.formats import without
 from kclient.spark.decoding.json_format import JsonFormat
+from kclient.text import format_names
 
 NAMES: Final = {
     "topic": "_topic",
@@ -52,13 +53,14 @@ CONSTANT: Final = ("topic", "partition")
 class RowLayout:
     """Which columns of a range are read and written. `batch` is the number of the batch, None in a backfill.
 
-    `rescue` keeps fields of JSON that the schema does not name.
+    `rescue` keeps fields of JSON that the schema does not name; `refuse_new` makes bad records of such values.
     """
 
     batch: int | None = None
     headers: bool = True
     decoder: ValueDecoder | None = None
     rescue: bool = False
+    refuse_new: bool = False
 
     def read(self) -> tuple[str, ...]:
         """Return the columns to read from the source, undecoded."""
@@ -93,9 +95,14 @@ class RowLayout:
             return batch
         decoded = self.decoder.decode(batch)
         form = self.decoder.formats.get("value")
-        if not self.rescue or not isinstance(form, JsonFormat):
+        if not (self.rescue or self.refuse_new) or not isinstance(form, JsonFormat):
             return decoded
-        return decoded.append_column(RESCUED, rescued(batch.column("value"), form))
+        new = rescued(batch.column("value"), form)
+        return (
+            decoded.append_column(RESCUED, new)
+            if self.rescue
+            else _refused(self.decoder, batch, decoded, new)
+        )
 
     def landed(self, topic: str, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as they are written."""
@@ -145,6 +152,41 @@ class RowLayout:
             "partition": pa.repeat(pa.scalar(partition, pa.int32()), rows),
             BATCH: pa.repeat(pa.scalar(self.batch, pa.int64()), rows),
         }
+
+
+def _refused(
+    decoder: ValueDecoder, raw: pa.RecordBatch, decoded: pa.RecordBatch, new: pa.Array
+) -> pa.RecordBatch:
+    """Return the batch with values that have new fields (`new` is not null) as bad records. Raises DecodeError."""
+    if new.null_count == len(new):
+        return decoded
+    texts = [None if text is None else _described(text) for text in new.to_pylist()]
+    if ERROR not in decoded.schema.names:
+        row = next(row for row, text in enumerate(texts) if text is not None)
+        topic, partition, offset = (raw.column(name)[row].as_py() for name in COORDINATES)
+        raise DecodeError(
+            f"{topic}-{partition} at offset {offset}: the value {texts[row]}. Give a schema that names them with "
+            f"--on-new-field add, keep them with --on-new-field rescue, or {decoder.instead} to go on without it.",
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            part="value",
+        )
+    is_new = pc.is_valid(new)
+    errors = pa.array([None if text is None else f"value: json: {text}" for text in texts], pa.string())
+    value = decoded.column("value")
+    changed = {
+        "value": pc.if_else(is_new, pa.scalar(None, value.type), value),
+        ERROR: pc.coalesce(decoded.column(ERROR), errors),
+        RAW: pc.if_else(is_new, raw.column("value"), decoded.column(RAW)),
+    }
+    arrays = [changed.get(name, decoded.column(name)) for name in decoded.schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=decoded.schema)
+
+
+def _described(text: str) -> str:
+    """Say which fields are new. Their values are the user's, and stay out of errors."""
+    return f"has fields that the schema does not name: {format_names(list(json.loads(text)))}"
 
 
 def good(batch: pa.RecordBatch) -> pa.RecordBatch:

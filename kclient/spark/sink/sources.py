@@ -73,6 +73,7 @@ def options_of(options: Mapping[str, str], target: DirectTarget) -> dict[str, st
         "dead": target.dead,
         "headers": target.layout.headers,
         "rescue": target.layout.rescue,
+        "refuse_new": target.layout.refuse_new,
         "rows_per_file": target.rows_per_file,
         "run": target.run,
         "token": target.token,
@@ -134,7 +135,8 @@ def parsed(options: Mapping[str, str], mode: Any) -> tuple[SourceOptions, Direct
     if mode == "stream":
         check_version(source)
     decoder = decoder_of(source, BY_INGEST)
-    layout = RowLayout(headers=described.pop("headers"), decoder=decoder, rescue=described.pop("rescue"))
+    rules = {name: described.pop(name) for name in ("headers", "rescue", "refuse_new")}
+    layout = RowLayout(decoder=decoder, **rules)
     table = described.pop("table")
     files = None if table is None else pickle.loads(base64.b64decode(table))  # noqa: S301 the driver's own
     return source, DirectTarget(**described, layout=layout, table=files)

@@ -95,7 +95,7 @@ def test_decoded_values_are_columns_and_more_of_them_come_by_evolution(
 ) -> None:
     cluster.produce("orders", ['{"id": 1, "at": "2026-01-02T03:04:05.678Z", "tags": [{"k": "a"}]}'])
     schema = "id BIGINT, at TIMESTAMP, tags ARRAY<STRUCT<k: STRING>>"
-    settings = {"format": "json", "evolve": "add-columns", "partition_by": "date(timestamp)"}
+    settings = {"format": "json", "on_new_field": "add", "partition_by": "date(timestamp)"}
     lake.run(cluster, schema=schema, **settings)
     cluster.produce("orders", ['{"id": 2, "price": 1.50}'])
     lake.run(cluster, schema=f"{schema}, price DECIMAL(10,2)", **settings)

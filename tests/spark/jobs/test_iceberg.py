@@ -207,11 +207,11 @@ def test_json_lands_with_its_types_and_bad_values_as_dead_letters(
 
 def test_a_grown_schema_needs_leave_and_then_grows_the_table(cluster: EmbeddedCluster, lake: Lake) -> None:
     cluster.produce("orders", [b'{"id": 1}'], partition=0)
-    lake.run(cluster, format="json", schema="id INT", evolve="add-columns")
+    lake.run(cluster, format="json", schema="id INT", on_new_field="add")
     cluster.produce("orders", [b'{"id": 2, "note": "x"}'], partition=0)
-    with pytest.raises(ConfigError, match="Give --evolve add-columns"):
+    with pytest.raises(ConfigError, match="Give --on-new-field add"):
         lake.run(cluster, format="json", schema="id INT, note STRING")
-    lake.run(cluster, format="json", schema="id INT, note STRING", evolve="add-columns")
+    lake.run(cluster, format="json", schema="id INT, note STRING", on_new_field="add")
     rows = lake.table.scan(selected_fields=("id", "note")).to_arrow().sort_by("id").to_pylist()
     assert rows == [{"id": 1, "note": None}, {"id": 2, "note": "x"}]
 
@@ -225,9 +225,9 @@ def test_a_grown_avro_schema_grows_the_table_with_leave(cluster: EmbeddedCluster
         cluster.produce("orders", [written.getvalue()], partition=0)
         given_schema = {"format": "avro", "schema": json.dumps(schema)}
         if order["id"] == 2:
-            with pytest.raises(ConfigError, match=r"note is not there.*give --evolve add-columns"):
+            with pytest.raises(ConfigError, match=r"note is not there.*give --on-new-field add"):
                 lake.run(cluster, **given_schema)
-        lake.run(cluster, **given_schema, evolve="add-columns")
+        lake.run(cluster, **given_schema, on_new_field="add")
     rows = lake.table.scan(selected_fields=("id", "note")).to_arrow().sort_by("id").to_pylist()
     assert rows == [{"id": 1, "note": None}, {"id": 2, "note": "x"}]
 

@@ -67,7 +67,7 @@ def test_a_schema_grows_after_what_it_has() -> None:
     [
         ("a INT, o STRUCT<x: INT>", False, None),
         ("a INT, o STRUCT<x: INT, y: INT>", True, None),
-        ("a INT, o STRUCT<x: INT>, b INT", False, "fields were added.*--evolve add-columns"),
+        ("a INT, o STRUCT<x: INT>, b INT", False, "fields were added.*--on-new-field add"),
         ("a BIGINT, o STRUCT<x: INT>", True, "a would change or go away"),
         ("a INT, o STRUCT<y: INT>", True, r"o\.x would change or go away"),
     ],
@@ -92,7 +92,7 @@ def landed(root: Path) -> list[tuple[Any, ...]]:
 @pytest.mark.spec("SP-87")
 def test_columns_are_added_without_spark(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     values = [b'{"a": 1}', b'{"a": 2, "b": "x"}', b'{"a": 3, "b": "y", "c": []}']
-    grow = {"format": "json", "evolve": "add-columns", "partition_by": "topic"}
+    grow = {"format": "json", "on_new_field": "add", "partition_by": "topic"}
     cluster.produce("orders", values[:2])
     run(cluster, tmp_path, **grow, schema="a BIGINT")
     cluster.produce("orders", values[2:])
@@ -104,13 +104,65 @@ def test_columns_are_added_without_spark(cluster: EmbeddedCluster, tmp_path: Pat
     assert kept == [{"batch": 0, "schema": "a BIGINT"}, {"batch": 1, "schema": "a BIGINT, b STRING"}]
 
 
+@pytest.mark.spec("SP-87")
+def test_new_fields_are_kept_although_the_schema_stays(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    keep = {"format": "json", "on_new_field": "rescue"}
+    cluster.produce("orders", [b'{"a": 1}', b'{"a": 2, "b": "x"}'])
+    run(cluster, tmp_path, **keep, schema="a BIGINT")
+    assert landed(tmp_path) == [(1, None, None), (2, None, '{"b":"x"}')]
+    with pytest.raises(ConfigError, match=r"fields were added\. .* Give --on-new-field add"):
+        run(cluster, tmp_path, **keep, schema="a BIGINT, b STRING")
+
+
+@pytest.mark.spec("SP-87", "SP-88")
+def test_a_new_field_stops_the_job_before_anything_of_its_batch_lands(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    refuse = {"format": "json", "on_new_field": "fail", "partition_by": "topic"}
+    cluster.produce("orders", [b'{"a": 1}'])
+    run(cluster, tmp_path, **refuse, schema="a BIGINT, o STRUCT<x: BIGINT>")
+    cluster.produce("orders", [b'{"a": 2}', b'{"a": 3, "o": {"x": 1, "pin": "secret"}, "b": 1}'])
+    with pytest.raises(
+        DecodeError, match=r"the value has fields that the schema does not name: o, b\."
+    ) as caught:
+        run(cluster, tmp_path, **refuse, schema="a BIGINT, o STRUCT<x: BIGINT>")
+    assert (caught.value.topic, caught.value.offset) == ("orders", 2)
+    assert "secret" not in str(caught.value)
+    assert landed(tmp_path) == [(1, None, None)]
+    run(
+        cluster, tmp_path, **refuse | {"on_new_field": "add"},
+        schema="a BIGINT, o STRUCT<x: BIGINT, pin: STRING>, b BIGINT",
+    )  # fmt: skip
+    assert [row[:2] for row in landed(tmp_path)] == [(1, None), (2, None), (3, 1)]
+
+
+@pytest.mark.spec("SP-87", "SP-88")
+@pytest.mark.parametrize("engine", ["direct", "spark"])
+def test_values_with_new_fields_are_dead_letters(
+    request: pytest.FixtureRequest, cluster: EmbeddedCluster, tmp_path: Path, engine: str
+) -> None:
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    values = [b'{"a": 1}', b'{"a": 2, "b": "x"}', b'{"a": 3}', b"no JSON"]
+    cluster.produce("orders", values)
+    dead = {"on_bad_record": "dlq", "dlq": f"parquet:{tmp_path / 'dlq'}", "engine": engine}
+    run(cluster, tmp_path, format="json", schema="a BIGINT", on_new_field="fail", parallelism=None, **dead)
+    assert landed(tmp_path) == [(1, None, None), (3, None, None)]
+    letters = pa.concat_tables(
+        pq.read_table(path, partitioning=None) for path in manifest.files(tmp_path / "dlq")
+    )
+    rows = letters.sort_by("_offset").to_pylist()
+    assert [(row["_offset"], row["_raw"]) for row in rows] == [(1, values[1]), (3, values[3])]
+    assert rows[0]["_error"] == "value: json: has fields that the schema does not name: b"
+
+
 @pytest.mark.spec("SP-87", "SP-88")
 def test_half_a_pair_in_an_unknown_field_does_not_stop_a_job(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     cluster.produce("orders", [b'{"a": 1}', b'{"a": 2, "b": "\\ud800"}', b'{"a": 3, "c": 1.10}'])
     dead = {"on_bad_record": "dlq", "dlq": f"parquet:{tmp_path / 'dlq'}"}
-    run(cluster, tmp_path, format="json", schema="a BIGINT", evolve="add-columns", **dead)
+    run(cluster, tmp_path, format="json", schema="a BIGINT", on_new_field="add", **dead)
     assert landed(tmp_path) == [(1, None, None), (3, None, '{"c":1.10}')]
 
 
@@ -223,7 +275,7 @@ def test_what_runs_beside_a_job_takes_the_schema_that_the_job_found(
     with pytest.raises(ConfigError, match="has no schema yet"):
         run(cluster, tmp_path, **beside)
     Checkpoint(tmp_path / "checkpoint").add_schema("a BIGINT", 0)
-    reporter = run(cluster, tmp_path, format="json", schema="a BIGINT", evolve="add-columns", backfill=True)
+    reporter = run(cluster, tmp_path, format="json", schema="a BIGINT", on_new_field="add", backfill=True)
     assert reporter.results[0].rows == 2
     assert landed(tmp_path) == [(1, None, None), (2, None, '{"b":3}')]
 

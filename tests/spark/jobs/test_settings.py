@@ -121,7 +121,12 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
         ({"writer": "spark", "on_bad_record": "dlq", "dlq": "parquet:/dlq", **JSON}, "needs --writer direct"),
         ({"writer": "spark", "backfill": True}, "--backfill lands through a manifest"),
         ({"writer": "spark", "from_dlq": "parquet:/dlq", **JSON}, "--from-dlq lands through a manifest"),
-        ({"evolve": "add-columns"}, "--evolve add-columns is for --format json"),
+        ({"on_new_field": "add"}, "--on-new-field add is for --format json"),
+        ({"on_new_field": "fail"}, "--on-new-field fail is for --format json"),
+        (
+            {"on_new_field": "rescue", **JSON, "format": "avro"},
+            "--on-new-field rescue is for --format json: avro and protobuf leave",
+        ),
         ({"format": "avro", "schema": "infer"}, "--schema infer is for --format json"),
         ({"dlq": "table:a.b.c", "on_bad_record": "dlq", **JSON}, "--dlq must be parquet:DIRECTORY"),
         ({"start": "group", "backfill": True}, "--start group needs --group"),
@@ -271,11 +276,12 @@ def test_options_that_no_setting_says_reach_the_source() -> None:
 @pytest.mark.spec("SP-42")
 def test_everything_that_is_wrong_is_reported_at_once() -> None:
     found = problems(
-        codec="brotli", trigger="soon", evolve="add-columns", end="@2026-01-01T00:00Z", colour="red"
+        codec="brotli", trigger="soon", on_new_field="add", end="@2026-01-01T00:00Z", colour="red"
     )
     assert len(found) == 5
     assert all(
-        any(word in problem for problem in found) for word in ("codec", "trigger", "evolve", "end", "colour")
+        any(word in problem for problem in found)
+        for word in ("codec", "trigger", "on-new-field", "end", "colour")
     )
 
 
@@ -294,9 +300,12 @@ def test_what_is_wrong_alone_is_not_missing(given: dict[str, Any]) -> None:
 @pytest.mark.spec("SP-87")
 def test_fields_are_rescued_where_a_schema_was_found_or_may_grow() -> None:
     assert not parse(**JSON).rescue
-    assert parse(**JSON, evolve="add-columns").rescue
+    assert not parse(**JSON, on_new_field="fail").rescue
+    assert parse(**JSON, on_new_field="add").rescue
+    assert parse(**JSON, on_new_field="rescue").rescue
     inferred = parse(format="json", schema="infer")
     assert inferred.rescue
+    assert not parse(format="json", schema="infer", on_new_field="ignore").rescue
     assert "valueFormat" not in inferred.stream_options()
 
 

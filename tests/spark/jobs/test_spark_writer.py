@@ -141,7 +141,7 @@ def test_a_schema_is_found_frozen_and_grows_on_request(
     land(cluster, tmp_path, **infer)
     assert Checkpoint(tmp_path / "checkpoint").schema() == frozen
     cluster.produce("orders", [b'{"id": 4, "at": {"x": 2, "y": 2}, "new": false}'])
-    land(cluster, tmp_path, **infer, evolve="add-columns")
+    land(cluster, tmp_path, **infer, on_new_field="add")
     assert Checkpoint(tmp_path / "checkpoint").schema() == (
         "`at` struct<`x`:double,`y`:bigint>, `id` bigint, `tags` array<string>, `new` boolean"
     )
