@@ -177,6 +177,9 @@ class IngestOptions:
     ] = None
     codec: Annotated[Text, choice("compression of the files", Codec, group=WRITE, show_default="zstd")] = None
     target_file_mb: Annotated[Text, option("files of about this size", "MB", group=WRITE)] = None
+    max_latency: Annotated[
+        Text, option("a batch waits for files of that size, but no longer than this", "60s", group=WRITE)
+    ] = None
     headers: Annotated[
         bool, flag("a column with the headers of the records", group=WRITE, negative="--no-headers")
     ] = True

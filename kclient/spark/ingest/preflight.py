@@ -29,6 +29,7 @@ from kclient.spark.ingest.progress import CheckpointState, IngestPlan, Partition
 from kclient.spark.ingest.run_epoch import RunEpoch
 from kclient.spark.ingest.setting_values import StartPosition, matches
 from kclient.spark.ingest.settings import INFER, IngestSettings
+from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import LogBounds, OffsetRange, prorate, split
 from kclient.spark.sink.parquet import DirectTarget
@@ -42,7 +43,7 @@ class Prepared:
     """Everything that an engine needs. `locks` are the descriptors of the locks that are held while it runs.
 
     `table` is what the job commits into, None for a sink of another kind; `adopted` is where it stands there, if the
-    checkpoint says something else.
+    checkpoint says something else. `min_rows` is for how many a batch waits, None if it does not.
     """
 
     settings: IngestSettings
@@ -57,11 +58,12 @@ class Prepared:
     locks: tuple[int, ...] = ()
     table: LakeTable[Any] | None = None
     adopted: TableProgress | None = None
+    min_rows: int | None = None
 
     def stream_options(self) -> dict[str, str]:
         """Return the options of the source for Spark, with the start of batch 0."""
         start = self.checkpoint.first_start() or self.position.start
-        return self.settings.stream_options(start, self.target.rows_per_file)
+        return self.settings.stream_options(start, self.target.rows_per_file, self.min_rows)
 
     def claim(self) -> Prepared:
         """Make checkpoint and sink this job's; return the job with its table, which is there from now on.
@@ -129,7 +131,8 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         # As long as no start is stored, a backfill may have landed all of it.
         sinks.check_not_backfilled(settings.sink.where, _landed_from(found, checkpoint))
     rows = rows_per_file(settings, found, checkpoint, here)
-    given = settings.stream_options(checkpoint.first_start() or found.start, rows)
+    least = min_rows(settings, found, rows)
+    given = settings.stream_options(checkpoint.first_start() or found.start, rows, least)
     options = with_split(settings, SourceOptions.parse(given, "stream"))
     target = target_of(settings, options, rows)
     if table is not None and settings.schema != INFER:
@@ -147,6 +150,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         plan=_plan(settings, found, here, options, "new" if position is None else "resume"),
         table=table,
         adopted=adopted,
+        min_rows=least,
     )
 
 
@@ -408,6 +412,17 @@ def rows_per_file(
     if here.end is not None and kept is not None:
         return kept
     return measured_rows(settings, settings.target_file_mb, found) or kept
+
+
+def min_rows(settings: IngestSettings, found: ClusterSurvey, rows: int | None) -> int | None:
+    """Return for how many rows a batch waits up to `--max-latency`: those of one file of each partition.
+
+    As long as the size of rows is not known, that is more than there ever are.
+    """
+    if settings.max_latency is None:
+        return None
+    wanted = MAX_OFFSET if rows is None else rows * max(1, len(found.bounds))
+    return min(wanted, settings.max_per_trigger or MAX_OFFSET)
 
 
 def measured_rows(settings: IngestSettings, target_mb: int, found: ClusterSurvey) -> int | None:

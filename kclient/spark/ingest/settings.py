@@ -63,6 +63,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "writer": one_of("direct", "spark"),
     "codec": one_of("zstd", "snappy", "lz4", "gzip", "none"),
     "target_file_mb": setting_values.count,
+    "max_latency": setting_values.interval_ms,
     "dlq": setting_values.location,
     "on_bad_record": one_of("fail", "null", "dlq"),
     "from_dlq": setting_values.location,
@@ -88,8 +89,8 @@ BAD_RECORDS: Final[Mapping[str, str]] = {"fail": "fail", "null": "column", "dlq"
 class IngestSettings:
     """What one ingest job lands, from where, how and where to. Paths are absolute.
 
-    `on_new_field` says what becomes of fields that the schema does not name; an inferred schema knows the first records
-    alone, so `rescue` is its default.
+    `max_latency` is in milliseconds. `on_new_field` says what becomes of fields that the schema does not name; an
+    inferred schema knows the first records alone, so `rescue` is its default.
     """
 
     bootstrap: str
@@ -114,6 +115,7 @@ class IngestSettings:
     writer: Writer = "direct"
     codec: Codec = "zstd"
     target_file_mb: int | None = None
+    max_latency: int | None = None
     dlq: Location | None = None
     on_bad_record: OnBadRecord = "fail"
     from_dlq: Location | None = None
@@ -164,15 +166,20 @@ class IngestSettings:
         return self.format == "json" and self.on_new_field in ("rescue", "add")
 
     def stream_options(
-        self, start: Mapping[TopicPartition, int] | None = None, rows_per_file: int | None = None
+        self,
+        start: Mapping[TopicPartition, int] | None = None,
+        rows_per_file: int | None = None,
+        min_rows: int | None = None,
     ) -> dict[str, str]:
         """Return the options of the source: cluster, topics, formats, limits, and the `kafka.*` settings.
 
         `start` is where an earlier run decided to begin; without it, it is what `--start` says. `rows_per_file` cuts
-        ranges in place of `--parallelism`.
+        ranges in place of `--parallelism`. A batch waits for `min_rows`, for `max_latency` at most.
         """
         limits = {
             "maxOffsetsPerTrigger": self.max_per_trigger,
+            "minOffsetsPerTrigger": min_rows,
+            "maxTriggerDelay": None if min_rows is None else self.max_latency,
             "minPartitions": None if rows_per_file else self.parallelism,
             "maxRecordsPerPartition": rows_per_file,
         }
@@ -256,7 +263,7 @@ OWN_OPTIONS: Final[Mapping[str, str]] = {
 }
 """Options of the source, and what is typed in place of each."""
 
-BATCHES: Final = frozenset({"trigger", "max_per_trigger"})
+BATCHES: Final = frozenset({"trigger", "max_per_trigger", "max_latency"})
 USELESS: Final[Mapping[str, frozenset[str]]] = {
     "backfill": BATCHES,
     "from_dlq": BATCHES | {"start", "group", "parallelism", "target_file_mb", "master", "conf"},
@@ -319,6 +326,7 @@ def _reading(found: Found) -> Iterator[str]:
     options = {name.lower() for name in found.get("options", {})}
     if "target_file_mb" in found and "maxrecordsperpartition" in options:
         yield "--target-file-mb and --options maxRecordsPerPartition both set the size of files; give one of them"
+    yield from _gathering(found, options)
     if "schema.registry.url" in options and str(found.get("schema")).startswith("registry:"):
         yield "--options schema.registry.url repeats --schema registry:URL; give one of them"
     start = found.get("start")
@@ -328,6 +336,18 @@ def _reading(found: Found) -> Iterator[str]:
         yield "--end is for --backfill: a job goes on for as long as records come; give --backfill, or leave it out"
     if "from_dlq" in found and (found.get("format", "raw") == "raw" or found.get("backfill")):
         yield "--from-dlq reads dead letters with --format, and without --backfill"
+
+
+def _gathering(found: Found, options: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with --max-latency."""
+    if "max_latency" not in found:
+        return
+    if "target_file_mb" not in found:
+        yield "--max-latency needs --target-file-mb: a batch waits for files of that size, for this long at most"
+    if found.get("trigger", DRAIN).kind != "interval":
+        yield "--max-latency is for --trigger DURATION, such as 10s: other runs take what is there, and end"
+    if given := {"minoffsetspertrigger", "maxtriggerdelay"} & set(options):
+        yield f"--max-latency and --options {', '.join(sorted(given))} both say how long a batch waits; give only one"
 
 
 def _beside(found: Found) -> Iterator[str]:

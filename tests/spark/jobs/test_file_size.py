@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
+from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.progress import BatchProgress
+from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest
 from kclient.spark.sink.sources import bundles
 from tests.spark.jobs import killing
-from tests.spark.jobs.support import fill, given, run
+from tests.spark.jobs.support import Landed, RecordingReporter, fill, given, rows, run
+from tests.spark.jobs.test_kills import producing
 
 pytestmark = pytest.mark.timeout(90)
 ROWS = 60
@@ -106,3 +114,54 @@ def test_small_ranges_of_one_topic_share_a_task() -> None:
     assert bundles(ranges, 9) == [tuple(ranges[:2]), (ranges[2],), (ranges[3],), (ranges[4],)]
     assert bundles(ranges, 100) == [tuple(ranges[:3]), tuple(ranges[3:])]
     assert bundles([], 9) == []
+
+
+# --- across batches
+
+
+@attrs.define
+class Batches(RecordingReporter):
+    """Stops the job after so many batches, and calls a function after each of the others."""
+
+    stop: StopRequest = attrs.field(factory=StopRequest)
+    most: int = 3
+    after: Callable[[], object] = lambda: None
+    times: list[float] = attrs.field(factory=list)
+
+    def batch(self, progress: BatchProgress) -> None:
+        RecordingReporter.batch(self, progress)
+        self.times.append(time.monotonic())
+        if len(self.batches) < self.most:
+            self.after()
+        else:
+            self.stop.ask(15)
+
+
+def gather(cluster: EmbeddedCluster, root: Path, batches: Batches, **changed: Any) -> None:
+    """A job that looks every 50 ms, and begins a batch when it may."""
+    settings = {"trigger": "50ms", "max_per_trigger": None, "parallelism": 1, **changed}
+    ingest.run(
+        IngestSettings.parse(given(cluster.bootstrap_servers, root, **settings)), batches, batches.stop
+    )
+
+
+@pytest.mark.spec("SP-89")
+def test_small_batches_wait_for_each_other_up_to_the_latency(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    wanted, batches = list[Landed](), Batches()
+    with producing(cluster, wanted):  # ten rows in 100 ms
+        gather(cluster, tmp_path, batches, target_file_mb=128, max_latency="1s")
+    first, second, third = batches.times
+    assert min(second - first, third - second) >= 0.9
+    run(cluster, tmp_path)
+    assert rows(tmp_path / "sink") == sorted(wanted)
+
+
+@pytest.mark.spec("SP-89")
+@pytest.mark.timeout(60)
+def test_a_batch_begins_when_its_files_have_their_size(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    produce(cluster)
+    batches = Batches(after=lambda: produce(cluster))
+    gather(cluster, tmp_path, batches, target_file_mb=1, max_latency="1h")
+    assert [batch.rows for batch in batches.batches] == [ROWS] * 3

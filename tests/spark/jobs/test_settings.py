@@ -121,6 +121,8 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
         ({"writer": "spark", "on_bad_record": "dlq", "dlq": "parquet:/dlq", **JSON}, "needs --writer direct"),
         ({"writer": "spark", "backfill": True}, "--backfill lands through a manifest"),
         ({"writer": "spark", "from_dlq": "parquet:/dlq", **JSON}, "--from-dlq lands through a manifest"),
+        ({"max_latency": "1m", "trigger": "10s"}, "--max-latency needs --target-file-mb"),
+        ({"max_latency": "1m", "target_file_mb": 8}, "--max-latency is for --trigger DURATION"),
         ({"on_new_field": "add"}, "--on-new-field add is for --format json"),
         ({"on_new_field": "fail"}, "--on-new-field fail is for --format json"),
         (
