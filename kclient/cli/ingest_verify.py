@@ -86,12 +86,13 @@ def _job(checkpoint: str | None, sink: str | None, job: str | None) -> tuple[Loc
 
 def _logs(opened: LakeTable[Any], job: str, connection: ConnectionOptions) -> SourceOptions | None:
     """Return the options to read the job's topics with, None without -b."""
+    from kclient.spark.ingest.verification import landed
+
     servers, theirs = connection.source()
     if servers is None:
         return None
     version = opened.find()
-    progress = None if version is None else opened.progress(version, job)
-    topics = sorted({tp.topic for tp in progress.offsets}) if progress is not None else []
+    topics = [] if version is None else sorted({tp.topic for tp in landed(opened, version, job)})
     given = {"kafka.bootstrap.servers": servers, "subscribe": ",".join(topics) or "none", **theirs}
     return SourceOptions.parse(given)
 

@@ -33,6 +33,7 @@ from kclient.spark.sink.tables import (
     TableUnavailable,
     load_with_retries,
     next_progress,
+    owner,
 )
 from kclient.types import TopicPartition
 from tests.lakehouse.scheduler import Scheduler, SimulatedRuntime
@@ -269,6 +270,10 @@ class SimulatedTable:
         if gone and (not version.snapshots or version.snapshots[0] < kept.snapshot):
             raise SinkError(f"Rows of the job {job} were taken back. Bring them back.", path=self.name)
         return kept.progress
+
+    def family(self, version: Version, job: str) -> dict[str, TableProgress]:
+        """Return where a job and what landed beside it stood."""
+        return {name: kept.progress for name, kept in version.jobs.items() if owner(name) == job}
 
     def try_commit(self, base: Version, commit: TableCommit) -> None:
         """Commit, under the fault that comes next."""

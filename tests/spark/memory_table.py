@@ -14,6 +14,7 @@ from kclient.spark.sink.tables import (
     TableProgress,
     TableUnavailable,
     next_progress,
+    owner,
 )
 
 
@@ -53,6 +54,9 @@ class MemoryTable:
 
     def progress(self, version: Version, job: str) -> TableProgress | None:
         return version.jobs.get(job)
+
+    def family(self, version: Version, job: str) -> dict[str, TableProgress]:
+        return {name: progress for name, progress in version.jobs.items() if owner(name) == job}
 
     def try_commit(self, base: Version, commit: TableCommit) -> None:
         fault = self.faults.pop(0) if self.faults else ""

@@ -27,7 +27,7 @@ def rows(*offsets: int | None, tp: TopicPartition = TP) -> pa.RecordBatch:
 
 
 def one(*batches: pa.RecordBatch, first: int = 0, end: int = 10) -> VerifiedPartition:
-    [found] = verified(batches, {TP: first}, {TP: end})
+    [found] = verified(batches, {TP: [Span(first, end)]})
     return found
 
 
@@ -53,7 +53,7 @@ def test_rows_of_other_offsets_and_other_writers_are_told_apart() -> None:
 
 
 def test_a_partition_without_rows_is_a_gap_and_one_that_nobody_claims_is_not_listed() -> None:
-    found = verified([rows(0, tp=OTHER)], {TP: 5}, {TP: 8})
+    found = verified([rows(0, tp=OTHER)], {TP: [Span(5, 8)]})
     assert [(each.tp, each.gaps) for each in found] == [(TP, (Span(5, 8),))]
     assert one(first=8, end=8).is_proven
 

@@ -123,10 +123,12 @@ class BatchCommitter:
         end: Offsets,
         ranges: Sequence[WrittenRange],
         began_ms: int | None = None,
+        batch: int | None = None,
     ) -> Manifest:
         """Commit a batch with its manifest, and that of its dead letters. Return what counts. Raises SinkError.
 
-        `began_ms` is when the first of its files was begun, which a table asks for.
+        `began_ms` is when the first of its files was begun, and `batch` its number where its name is none: a table asks
+        for both.
         """
         whole = Manifest(
             job=self.job,
@@ -140,11 +142,13 @@ class BatchCommitter:
         )
         by_create = self.table is None and is_remote(self.sink)
         begun_ms = self.runtime.wall_ms()
-        counts = self._create(whole) if by_create else self._write(whole, began_ms)
-        self._counting_ms[name] = max(0, self.runtime.wall_ms() - begun_ms)
+        counts = self._create(whole) if by_create else self._write(whole, began_ms, batch)
+        self._counting_ms[name if batch is None else manifest.batch_name(batch)] = max(
+            0, self.runtime.wall_ms() - begun_ms
+        )
         return counts
 
-    def _write(self, whole: Manifest, began_ms: int | None) -> Manifest:
+    def _write(self, whole: Manifest, began_ms: int | None, batch: int | None = None) -> Manifest:
         """Write the manifests where a lock excludes other runs, or commit to the table, which decides by itself."""
         if self.epoch is not None:
             self.epoch.check()
@@ -152,12 +156,12 @@ class BatchCommitter:
         # may have written a manifest with more dead letters, so it is replaced even if none are left.
         if whole.dead_letters or (self.dead is not None and manifest.read(self.dead, whole.name) is not None):
             if self.table is not None:  # a run that it refuses must not replace what a newer one has kept
-                tables.check(self.table, table_commit(whole, began_ms, self.topic_ids), self.runtime)
+                tables.check(self.table, table_commit(whole, began_ms, self.topic_ids, batch), self.runtime)
             self._store_dead(whole, also_none=True)
         if self.table is None:
             manifest.write(self.sink, whole)
         else:
-            tables.commit(self.table, table_commit(whole, began_ms, self.topic_ids), self.runtime)
+            tables.commit(self.table, table_commit(whole, began_ms, self.topic_ids, batch), self.runtime)
         return whole
 
     def _create(self, whole: Manifest) -> Manifest:
@@ -248,13 +252,16 @@ class BatchCommitter:
 
 
 def table_commit(
-    whole: Manifest, began_ms: int | None = None, topic_ids: Mapping[str, str] | None = None
+    whole: Manifest,
+    began_ms: int | None = None,
+    topic_ids: Mapping[str, str] | None = None,
+    batch: int | None = None,
 ) -> TableCommit:
     """Return a batch as a table takes it."""
     ids = topic_ids or {}
     return TableCommit(
         job=whole.job,
-        batch=int(whole.name),
+        batch=int(whole.name) if batch is None else batch,
         start=whole.start,
         end=whole.end,
         files=whole.files,

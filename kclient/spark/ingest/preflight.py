@@ -12,7 +12,7 @@ before.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -105,7 +105,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
     settings = schemas.with_frozen_schema(settings, checkpoint)
     kept, position = checkpoint.job(), checkpoint.position()
     table, adopted = resume.table_of(settings), None
-    name = _job_name(settings, client, kept, runtime or Runtime())
+    name = job_name(settings, lambda: client.call(_cluster_id), kept, runtime or Runtime())
     if table is not None:
         position, adopted = resume.position_in(table, name, checkpoint, position)
     options = SourceOptions.parse(settings.stream_options(), "stream")
@@ -130,6 +130,8 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
     if (settings.sink.kind, settings.writer) == ("parquet", "direct"):
         # As long as no start is stored, a backfill may have landed all of it.
         sinks.check_not_backfilled(settings.sink.where, _landed_from(found, checkpoint))
+    if table is not None and position is None:  # each commit looks again
+        resume.check_not_backfilled(table, name, _landed_from(found, checkpoint))
     rows = rows_per_file(settings, found, checkpoint, here)
     least = min_rows(settings, found, rows)
     given = settings.stream_options(checkpoint.first_start() or found.start, rows, least)
@@ -191,7 +193,9 @@ def with_split(settings: IngestSettings, options: SourceOptions) -> SourceOption
     return options if by_size else attrs.evolve(options, min_partitions=parallelism(settings))
 
 
-def _job_name(settings: IngestSettings, client: DriverClient, kept: Job | None, runtime: Runtime) -> str:
+def job_name(
+    settings: IngestSettings, cluster_id: Callable[[], str | None], kept: Job | None, runtime: Runtime
+) -> str:
     """Return the name of the job. In a table it is the user's, or one that a run without checkpoint finds again.
 
     Raises ConfigError for another name than the checkpoint's.
@@ -205,7 +209,7 @@ def _job_name(settings: IngestSettings, client: DriverClient, kept: Job | None, 
         return kept.job
     if not settings.sink.is_lake:
         return runtime.random_bytes(8).hex()
-    return settings.job or default_job(client.call(_cluster_id), settings.topics, str(settings.sink))
+    return settings.job or default_job(cluster_id(), settings.topics, str(settings.sink))
 
 
 async def _cluster_id(handle: ClusterHandle) -> str | None:

@@ -26,10 +26,11 @@ from typing import Any, Final
 
 from kclient.errors import ConfigError, SinkError
 from kclient.log import get_logger
-from kclient.spark.ingest.checkpoint import Checkpoint, Position
+from kclient.spark.ingest.checkpoint import Checkpoint, Offsets, Position
 from kclient.spark.ingest.setting_values import Location
 from kclient.spark.ingest.settings import IngestSettings
-from kclient.spark.sink.tables import LakeTable, TableProgress
+from kclient.spark.offsets import MAX_OFFSET
+from kclient.spark.sink.tables import LakeTable, TableCommit, TableProgress, check_not_landed
 
 log: Final = get_logger("kclient.spark")
 
@@ -98,6 +99,13 @@ def check_not_recreated(name: str, job: str, progress: TableProgress, topic_ids:
             "--checkpoint of its own.",
             problems=tuple(different),
         )
+
+
+def check_not_backfilled(table: LakeTable[Any], job: str, start: Offsets) -> None:
+    """Refuse a job that lands from `start` on what a backfill has landed. Raises SinkError."""
+    if (version := table.find()) is not None:
+        end = dict.fromkeys(start, MAX_OFFSET)
+        check_not_landed(table, version, TableCommit(job=job, batch=0, start=start, end=end))
 
 
 def _check_nothing_landed(name: str, job: str, checkpoint: Checkpoint, position: Position | None) -> None:

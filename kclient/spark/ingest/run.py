@@ -121,7 +121,8 @@ def _object_stores(settings: IngestSettings) -> Iterator[str]:
 
 
 def _directories_to_lock(settings: IngestSettings) -> Iterator[tuple[Path, str]]:
-    if not is_remote(settings.checkpoint):
+    # Beside a table's job nothing is written into its checkpoint, and the job may go on.
+    if not is_remote(settings.checkpoint) and not (_runs_beside(settings) and settings.sink.is_lake):
         yield Path(settings.checkpoint) / "kclient", "A checkpoint's job"
     if (directory := sinks.lock_directory(settings.sink, settings.writer)) is not None:
         yield directory, "The job of a sink"

@@ -352,7 +352,7 @@ def _gathering(found: Found, options: Collection[str]) -> Iterator[str]:
 
 def _beside(found: Found) -> Iterator[str]:
     for what, useless in USELESS.items():
-        for name in sorted(useless & found.keys()) if found.get(what) else ():
+        for name in sorted((useless & found.keys()) - _used_beside(found, what)) if found.get(what) else ():
             yield f"{flag_of(name)} would do nothing with {flag_of(what)}: {_instead(name, what)}"
     start = found.get("start")
     if found.get("backfill") and "group" in found and (start is None or start.word != "group"):
@@ -361,8 +361,14 @@ def _beside(found: Found) -> Iterator[str]:
         yield "--accept-data-loss would do nothing with --from-dlq, which reads no topic: leave it out"
 
 
+def _used_beside(found: Found, what: str) -> set[str]:
+    """Return what a backfill uses in a table, which knows how far it came: there it has batches."""
+    sink = found.get("sink")
+    return {"max_per_trigger"} if what == "backfill" and sink is not None and sink.is_lake else set()
+
+
 def _instead(name: str, what: str) -> str:
-    """Return what to do in place of a useless setting: a backfill is one batch, so days cut it and not a limit."""
+    """Return what to do in place of a useless setting: a backfill of files is one batch, so days cut it."""
     if (name, what) == ("max_per_trigger", "backfill"):
         return "leave it out, or cut the backfill with --start and --end, one run for each day"
     return "leave it out"
@@ -433,9 +439,8 @@ def _into_tables(found: Found) -> Iterator[str]:
         return
     if found.get("writer") == "spark":
         yield f"--sink {sink.kind}:… is written by the job itself: leave --writer out, or give --sink table:…"
-    for name in ("backfill", "from_dlq"):
-        if found.get(name):
-            yield f"{flag_of(name)} lands through a manifest: it needs --sink parquet:DIRECTORY"
+    if found.get("from_dlq"):
+        yield "--from-dlq lands through a manifest: it needs --sink parquet:DIRECTORY"
 
 
 def _running(found: Found) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Prove what a job has landed in a table: read the table itself, and ask the logs about its gaps."""
+"""Prove what a job and its backfills have landed in a table: read the table itself, and ask the logs about its gaps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import pyarrow as pa
@@ -18,25 +18,34 @@ from kclient.spark.sink.tables import LakeTable, load_with_retries, retried
 from kclient.spark.sink.verify import Explained, Span, VerifiedPartition, explain, verified
 from kclient.types import TopicPartition
 
+V = TypeVar("V")
+
 
 def verify(table: LakeTable[Any], job: str, logs: SourceOptions | None = None) -> list[VerifiedPartition]:
-    """Return each partition that a job has landed in a table, with its duplicates and gaps.
+    """Return what a job and its backfills have landed in a table, with its duplicates and gaps.
 
     `logs` are the options of the source for the job's cluster: with them each gap is looked up there. Raises
     ConfigError if the table does not know the job, SinkError, and what reading a range raises.
     """
     version = load_with_retries(table)
-    progress = table.progress(version, job)
-    if progress is None:
+    claimed = landed(table, version, job)
+    if not table.family(version, job):
         raise ConfigError(
             f"{table.name} holds nothing of the job {job}. Give the --checkpoint or the --job that landed there."
         )
-    topics = {tp.topic for tp in progress.offsets}
-    found = retried(
-        table.name,
-        lambda: verified(table.coordinates(version, topics), progress.first, progress.offsets),
-    )
+    topics = {tp.topic for tp in claimed}
+    found = retried(table.name, lambda: verified(table.coordinates(version, topics), claimed))
     return found if logs is None else _explained(found, logs)
+
+
+def landed(table: LakeTable[V], version: V, job: str) -> dict[TopicPartition, list[Span]]:
+    """Return the offsets that a job and its backfills have landed in a version. Raises SinkError."""
+    table.progress(version, job)  # raises if rows of the job were taken back
+    claimed: dict[TopicPartition, list[Span]] = {}
+    for progress in table.family(version, job).values():
+        for tp, end in progress.offsets.items():
+            claimed.setdefault(tp, []).append(Span(progress.first.get(tp, 0), end))
+    return claimed
 
 
 def _explained(found: list[VerifiedPartition], logs: SourceOptions) -> list[VerifiedPartition]:

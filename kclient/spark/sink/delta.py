@@ -30,14 +30,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,6 +62,7 @@ from kclient.spark.sink.tables import (
     TableUnavailable,
     load_with_retries,
     next_progress,
+    owner,
     retried,
     rows_of,
 )
@@ -180,6 +181,14 @@ class DeltaSink:
                 )
             self._check_not_restored(version, job, found[f"{app_id(job)}/version"])
         return progress_of(job, found)
+
+    def family(self, version: DeltaTable, job: str) -> Mapping[str, TableProgress]:
+        """Return a job and what landed beside it, by the log up to a version. Raises SinkError."""
+        return retried(self.name, lambda: self._family(version, job), self._runtime)
+
+    def _family(self, version: DeltaTable, job: str) -> Mapping[str, TableProgress]:
+        with self._errors("reading its log"):
+            return family_of(job, self._log.transactions(version.version()))
 
     def rows(self, version: DeltaTable) -> int | None:
         """Return how many rows are in a version, by the statistics of its files; None if they do not say it."""
@@ -501,6 +510,16 @@ def progress_of(job: str, transactions: Mapping[str, int]) -> TableProgress | No
         elif match := _OF_TOPIC.fullmatch(rest):
             topics[match["topic"]] = number
     return TableProgress(batch=transactions[app_id(job)], offsets=offsets, first=first, topics=topics)
+
+
+def family_of(job: str, transactions: Mapping[str, int]) -> dict[str, TableProgress]:
+    """Return the progress of a job and of what landed beside it, by name."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for app, number in transactions.items():
+        if app.startswith(app_id(job)):  # or that of another job whose name begins in the same way
+            found[unquote(app.split("/")[1])][app] = number
+    ours = {name: progress_of(name, numbers) for name, numbers in found.items() if owner(name) == job}
+    return {name: progress for name, progress in ours.items() if progress is not None}
 
 
 def _new_table(table: str, columns: pa.Schema, keys: Sequence[str]) -> tuple[Schema, list[str]]:

@@ -17,7 +17,7 @@ it, and so count a batch twice that another run has committed in between.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
@@ -65,6 +65,7 @@ from kclient.spark.sink.tables import (
     TableUnavailable,
     load_with_retries,
     next_progress,
+    owner,
     retried,
     rows_of,
 )
@@ -141,18 +142,28 @@ class IcebergTable:
         if text is None:
             self._check_no_batches(job, version)
             return None
+        progress, snapshot, sequence = self._kept(job, text)
+        if _was_taken_back(version, snapshot, sequence):
+            raise self._rolled_back(job, progress, snapshot)
+        return progress
+
+    def family(self, version: Version, job: str) -> Mapping[str, TableProgress]:
+        """Return a job and what landed beside it, by the properties of a version. Raises SinkError."""
+        names = [key.removeprefix(PROPERTY) for key in version.properties if key.startswith(PROPERTY)]
+        ours = [name for name in names if owner(name) == job]
+        return {name: self._kept(name, version.properties[PROPERTY + name])[0] for name in ours}
+
+    def _kept(self, job: str, text: str) -> tuple[TableProgress, int, int]:
+        """Parse the property of a job: its progress, and its last snapshot with its sequence number."""
         try:
             progress, content = TableProgress.parse(text), json.loads(text)
-            snapshot, sequence = int(content["snapshot"]), int(content["sequence"])
+            return progress, int(content["snapshot"]), int(content["sequence"])
         except (KeyError, TypeError, ValueError) as exc:
             raise SinkError(
                 f"The property {PROPERTY}{job} of {self.name} cannot be understood: {exc!r}. Another program changed "
                 "it. Set it back from an older metadata file of the table: it says where the job stands.",
                 path=self.name,
             ) from exc
-        if _was_taken_back(version, snapshot, sequence):
-            raise self._rolled_back(job, progress, snapshot)
-        return progress
 
     def _check_no_batches(self, job: str, version: Version) -> None:
         for snapshot in _ancestors(version):

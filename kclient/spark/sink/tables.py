@@ -7,6 +7,7 @@ same for every format; a format implements `Table`, whose `try_commit` is one co
     the progress is this batch with this end    → it was committed: an answer was lost, or a run before did it
     the progress is not where the batch starts  → SinkError: another run of the job has gone on, so this one must not
     the batch ends before the progress          → SinkError: the progress never goes back
+    another part of its family has the offsets  → SinkError: a backfill and its job never land the same records
     its files are days old                      → SinkError: they may have been removed as garbage
     try_commit on the version that was read     → committed
         another writer was faster               → load again
@@ -29,7 +30,7 @@ from kclient.errors import SinkError
 from kclient.log import get_logger
 from kclient.network.backoff import Backoff
 from kclient.runtime import Runtime
-from kclient.spark.offsets import dump_offsets, parse_offsets
+from kclient.spark.offsets import MAX_OFFSET, dump_offsets, parse_offsets
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import TableFiles
 from kclient.text import format_names
@@ -46,6 +47,9 @@ V = TypeVar("V")
 
 COORDINATES: Final = ("_topic", "_partition", "_offset")
 """The columns that tell where a row was in Kafka."""
+
+BESIDE: Final = "/"
+"""Between the name of a job and that of what lands beside it, a backfill for example; no job's own name has it."""
 
 COMMIT_TRIES: Final = 20
 """How often a commit is tried, whatever ended the tries before. With the pauses between them that is about two minutes,
@@ -175,6 +179,13 @@ class Table(Protocol[V]):
         """
         ...
 
+    def family(self, version: V, job: str) -> Mapping[str, TableProgress]:
+        """Return a job and all that landed beside it, by name: where each stood when it last committed.
+
+        Also of those whose rows were taken back since. Raises SinkError.
+        """
+        ...
+
     def try_commit(self, base: V, commit: TableCommit) -> None:
         """Add the files and the job's progress to the table in one atomic step, if `base` is its newest version still.
 
@@ -235,6 +246,7 @@ def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None)
             if _is_committed(found, wanted):
                 return False
             _check_follows(table.name, found, wanted)
+            check_not_landed(table, base, wanted)
             _check_age(table.name, wanted, runtime.wall_ms())
             table.try_commit(base, wanted)
             return True
@@ -260,9 +272,44 @@ def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None)
 
 def check(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None) -> None:
     """Refuse a batch that `commit` would refuse now, before anything else is written of it. Raises SinkError."""
-    found = table.progress(load_with_retries(table, runtime), wanted.job)
+    base = load_with_retries(table, runtime)
+    found = table.progress(base, wanted.job)
     if not _is_committed(found, wanted):
         _check_follows(table.name, found, wanted)
+        check_not_landed(table, base, wanted)
+
+
+def check_not_landed(table: Table[V], version: V, wanted: TableCommit) -> None:
+    """Refuse offsets that another part of the job's family has landed, or will. Raises SinkError."""
+    if not wanted.end:
+        return
+    for other, progress in table.family(version, owner(wanted.job)).items():
+        for tp, end in wanted.end.items() if other != wanted.job else ():
+            first, last = _claimed(other, progress, tp)
+            if max(first, wanted.start.get(tp, end)) < min(last, end):
+                until = "on" if last == MAX_OFFSET else f"to {last}"
+                raise SinkError(
+                    f"{table.name} has records that were to land again: {other} lands {tp} from {first} {until}. They "
+                    "would count twice, so nothing was committed. Give other offsets: a backfill with --start and "
+                    "--end, a new job with a --start after them.",
+                    path=table.name,
+                )
+
+
+def owner(name: str) -> str:
+    """Return the job beside which something has landed; of a job its own name."""
+    return name.partition(BESIDE)[0]
+
+
+def _claimed(name: str, progress: TableProgress, tp: TopicPartition) -> tuple[int, int]:
+    """Return the offsets of a partition that only this job or backfill may land, from the first to before the last.
+
+    A job goes on for ever, and reads new partitions of its topics from their beginning.
+    """
+    if BESIDE in name:
+        return progress.first.get(tp, 0), progress.offsets.get(tp, 0)
+    is_of_job = any(tp.topic == known.topic for known in progress.offsets)
+    return progress.first.get(tp, 0), MAX_OFFSET if is_of_job else 0
 
 
 def load_with_retries(table: Table[V], runtime: Runtime | None = None) -> V:

@@ -11,7 +11,7 @@ log says which it is (`explain`). Memory grows with the number of runs, not of r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -73,9 +73,9 @@ class VerifiedPartition:
 
 
 def verified(
-    batches: Iterable[pa.RecordBatch], first: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    batches: Iterable[pa.RecordBatch], claimed: Mapping[TopicPartition, Sequence[Span]]
 ) -> list[VerifiedPartition]:
-    """Compare rows with what a job has landed, from `first` to before `end` of each partition.
+    """Compare rows with the offsets that a job and its backfills have landed: one result for each span.
 
     The batches have `_topic`, `_partition` and `_offset`, in any order.
     """
@@ -83,8 +83,27 @@ def verified(
     for batch in batches:
         for tp, offsets in _by_partition(batch):
             runs[tp] += _runs(offsets)
-    claimed = {tp: Span(first.get(tp, 0), offset) for tp, offset in sorted(end.items())}
-    return [_compared(tp, span, sorted(runs[tp])) for tp, span in claimed.items()]
+    return [
+        found for tp, spans in sorted(claimed.items()) for found in _of_partition(tp, spans, sorted(runs[tp]))
+    ]
+
+
+def _of_partition(tp: TopicPartition, spans: Sequence[Span], runs: list[Span]) -> list[VerifiedPartition]:
+    """Compare one partition. Rows outside of all spans count with the first one."""
+    found = [_compared(tp, span, runs) for span in joined(spans)]
+    outside = sum(run.size for run in runs) - sum(each.rows for each in found)
+    return [attrs.evolve(each, outside=0 if number else outside) for number, each in enumerate(found)]
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order, those that touch as one."""
+    whole: list[Span] = []
+    for span in sorted(spans):
+        if whole and span.start <= whole[-1].end:
+            whole[-1] = Span(whole[-1].start, max(whole[-1].end, span.end))
+        else:
+            whole.append(span)
+    return whole
 
 
 def missing_in(span: Span, records: Iterable[pa.Array]) -> Iterator[Span]:
@@ -148,12 +167,11 @@ def _runs(offsets: pa.Array) -> list[Span]:
 def _compared(tp: TopicPartition, claimed: Span, runs: list[Span]) -> VerifiedPartition:
     duplicates: list[Span] = []
     gaps: list[Span] = []
-    inside = outside = 0
+    inside = 0
     at = claimed.start
     for run in runs:
         start, end = max(run.start, claimed.start), min(run.end, claimed.end)
         size = max(0, end - start)
-        outside += run.size - size
         inside += size
         if not size:
             continue
@@ -168,7 +186,7 @@ def _compared(tp: TopicPartition, claimed: Span, runs: list[Span]) -> VerifiedPa
         tp=tp,
         claimed=claimed,
         rows=inside,
-        outside=outside,
+        outside=0,
         duplicates=tuple(duplicates),
         gaps=tuple(gaps),
     )

@@ -378,7 +378,6 @@ def test_gc_removes_what_no_snapshot_names(cluster: EmbeddedCluster, lake: Lake)
     ("changed", "problem"),
     [
         ({"writer": "spark"}, "is written by the job itself"),
-        ({"backfill": True, "max_per_trigger": None, "group": None}, "needs --sink parquet:DIRECTORY"),
         ({"sink": "iceberg:orders"}, "give it with all of its parts, as iceberg:CATALOG.NAMESPACE.TABLE"),
         ({"sink": "parquet:/x"}, "--catalog is for --sink iceberg:…"),
         ({"sink": "parquet:/x", "catalog": None, "job": "j"}, "--job names a job in its table"),
