@@ -204,7 +204,7 @@ def _jobs_start_in_table(found: Backfill) -> Offsets:
 
 def _in_table(settings: IngestSettings, found: Backfill, table: LakeTable[Any]) -> Backfill:
     """Return a backfill with its progress in the table. Raises ConfigError, SinkError."""
-    columns, evolves = target_of(settings, found.options).layout.schema(), settings.evolve != "none"
+    columns, evolves = target_of(settings, found.options).layout.schema(), settings.evolves
     table.check(columns, settings.partition_by, evolves=evolves)
     version = table.find()
     if version is None:
@@ -300,7 +300,7 @@ def _target(settings: IngestSettings, table: LakeTable[Any] | None = None) -> Di
     target = target_of(settings, SourceOptions.parse(settings.batch_options()))
     if table is None:
         return target
-    evolves = settings.evolve != "none"
+    evolves = settings.evolves
     files = table.prepare(target.layout.schema(), settings.partition_by, evolves=evolves)
     return attrs.evolve(target, root=files.root, table=files)
 
