@@ -95,8 +95,11 @@ class Backfill:
     @property
     def ranges(self) -> list[OffsetRange]:
         """What is left to read."""
+        ids = {topic: bytes.fromhex(id_) for topic, id_ in self.topic_ids.items()}
         left = [
-            OffsetRange(*tp, start, self.end[tp]) for tp, start in self.next.items() if start < self.end[tp]
+            OffsetRange(*tp, start, self.end[tp], ids.get(tp.topic))
+            for tp, start in self.next.items()
+            if start < self.end[tp]
         ]
         return split(sorted(left), self.options.min_partitions, self.options.max_records_per_partition)
 
