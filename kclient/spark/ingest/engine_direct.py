@@ -18,7 +18,7 @@ from typing import Final
 
 from kclient.runtime import Runtime
 from kclient.spark.group_progress import GroupCommitter
-from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
+from kclient.spark.ingest.batch_commit import BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Offsets
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
@@ -50,14 +50,7 @@ class _DirectEngine:
         self._trigger = settings.trigger
         self._checkpoint = prepared.checkpoint
         self._stream = Stream(prepared.options, prepared.client)
-        self._committer = BatchCommitter(
-            settings.sink.where,
-            prepared.job.job,
-            prepared.target.dead,
-            table=prepared.table,
-            topic_ids=prepared.job.topic_ids,
-            epoch=prepared.epoch,
-        )
+        self._committer = prepared.committer()
         self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._runtime = Runtime()
         self._listener = listener

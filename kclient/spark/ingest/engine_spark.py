@@ -26,7 +26,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from kclient.errors import ConfigError, KclientError
 from kclient.spark.group_progress import GroupCommitter, latest_offsets
 from kclient.spark.ingest import schemas
-from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes
+from kclient.spark.ingest.batch_commit import BatchTimes
 from kclient.spark.ingest.checkpoint import Offsets
 from kclient.spark.ingest.preflight import Prepared, with_settings
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
@@ -67,14 +67,7 @@ class _SparkEngine:
 
     def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
         settings = prepared.settings
-        self._committer = BatchCommitter(
-            settings.sink.where,
-            prepared.job.job,
-            prepared.target.dead,
-            table=prepared.table,
-            topic_ids=prepared.job.topic_ids,
-            epoch=prepared.epoch,
-        )
+        self._committer = prepared.committer()
         self._writer: DirectWriter | SparkWriter = (
             SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._committer)
         )

@@ -24,6 +24,7 @@ from kclient.spark.cluster_lookup import resolve_start
 from kclient.spark.decoding import BY_INGEST, decoder_of
 from kclient.spark.executor import RangeFetcher
 from kclient.spark.ingest import resume, schemas, sinks
+from kclient.spark.ingest.batch_commit import BatchCommitter
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, Position, check_kept, check_same
 from kclient.spark.ingest.progress import CheckpointState, IngestPlan, PartitionPlan
 from kclient.spark.ingest.run_epoch import RunEpoch
@@ -59,6 +60,17 @@ class Prepared:
     table: LakeTable[Any] | None = None
     adopted: TableProgress | None = None
     min_rows: int | None = None
+
+    def committer(self) -> BatchCommitter:
+        """Return what makes the batches of a run count."""
+        return BatchCommitter(
+            self.settings.sink.where,
+            self.job.job,
+            self.target.dead,
+            table=self.table,
+            topic_ids=self.job.topic_ids,
+            epoch=self.epoch,
+        )
 
     def stream_options(self) -> dict[str, str]:
         """Return the options of the source for Spark, with the start of batch 0."""

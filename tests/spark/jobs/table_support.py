@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -17,7 +18,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.sink.tables import LakeTable
 from tests.spark.jobs.support import Landed, RecordingReporter, repeated, run
-from tests.spark.jobs.test_kills import CONF, Job
+from tests.spark.jobs.test_kills import CONF, Job, producing
 
 COLUMNS: Final = ("_topic", "_partition", "_offset", "value")
 
@@ -119,3 +120,25 @@ def other_writers(lake: TableLake, rows: list[int], pause: float = 0.2) -> Itera
 
     with repeated(write, pause):
         yield
+
+
+def killed_at_random(
+    cluster: EmbeddedCluster, lake: TableLake, times: int, pause: float = 0.2
+) -> list[Landed]:
+    """Kill a job so often at random moments beside another writer: each record counts once. Return the records."""
+    moments, wanted, others = seeded(), list[Landed](), list[int]()
+    job = lake.job(cluster)
+    with producing(cluster, wanted), other_writers(lake, others, pause):
+        for _ in range(times):
+            job.killed_at_work(moments.uniform(0, 0.6))
+    job.drain()
+    assert_exactly_once(lake, wanted)
+    assert job.begun() > times
+    assert sorted(lake.appended()) == others
+    return wanted
+
+
+def seeded() -> random.Random:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    return random.Random(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections.abc import Iterator
@@ -16,10 +15,9 @@ from localspark.jars import ICEBERG_REST
 from localspark.rest_catalog import RestCatalogServer
 from tests.faulty_http import FaultyProxy, Kind
 from tests.s3 import Bucket
-from tests.spark.jobs.support import Landed, fill
-from tests.spark.jobs.table_support import assert_exactly_once, other_writers
+from tests.spark.jobs.support import fill
+from tests.spark.jobs.table_support import assert_exactly_once, killed_at_random
 from tests.spark.jobs.test_iceberg_s3 import LakeOnS3
-from tests.spark.jobs.test_kills import producing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -95,7 +93,7 @@ def test_each_commit_counts_once_whatever_its_answer_is(
 def test_killed_jobs_beside_other_writers_land_each_record_once(
     cluster: EmbeddedCluster, lake: LakeOnRest
 ) -> None:
-    killed_at_random(cluster, lake, 3)
+    killed_at_random(cluster, lake, 3, pause=1.0)
 
 
 @pytest.mark.exhaustive
@@ -103,21 +101,7 @@ def test_killed_jobs_beside_other_writers_land_each_record_once(
 def test_jobs_that_are_killed_again_and_again_land_each_record_once(
     cluster: EmbeddedCluster, lake: LakeOnRest
 ) -> None:
-    killed_at_random(cluster, lake, RANDOM_KILLS)
-
-
-def killed_at_random(cluster: EmbeddedCluster, lake: LakeOnRest, times: int) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    moments, wanted, others = random.Random(seed), list[Landed](), list[int]()
-    job = lake.job(cluster)
-    with producing(cluster, wanted), other_writers(lake, others, pause=1.0):
-        for _ in range(times):
-            job.killed_at_work(moments.uniform(0, 0.6))
-    job.drain()
-    assert_exactly_once(lake, wanted)
-    assert job.begun() > times
-    assert sorted(lake.appended()) == others
+    killed_at_random(cluster, lake, RANDOM_KILLS, pause=1.0)
 
 
 def test_a_catalog_that_is_killed_and_comes_back_is_waited_for(

@@ -23,7 +23,9 @@ from tests.spark.jobs.table_support import (
     TableLake,
     assert_exactly_once,
     assert_only_counted_files_stay,
+    killed_at_random,
     other_writers,
+    seeded,
 )
 from tests.spark.jobs.test_kills import kill_session, producing, sessions
 
@@ -87,16 +89,8 @@ def test_killed_while_workers_write_and_others_commit(
 def test_killed_at_random_moments_beside_other_writers_each_record_counts_once(
     cluster: EmbeddedCluster, tmp_path: Path, table: str
 ) -> None:
-    moments = seeded()
-    lake, wanted, others = FORMATS[table][0](tmp_path), list[Landed](), list[int]()
-    job = lake.job(cluster)
-    with producing(cluster, wanted), other_writers(lake, others):
-        for _ in range(RANDOM_KILLS):
-            job.killed_at_work(moments.uniform(0, 0.6))
-    job.drain()
-    assert_exactly_once(lake, wanted)
-    assert job.begun() > RANDOM_KILLS
-    assert sorted(lake.appended()) == others
+    lake = FORMATS[table][0](tmp_path)
+    wanted = killed_at_random(cluster, lake, RANDOM_KILLS)
     assert_only_counted_files_stay(lake, wanted)
 
 
@@ -151,12 +145,6 @@ def test_python_workers_that_are_killed_land_each_record_once(
     job.drain()
     assert_exactly_once(lake, wanted)
     assert_only_counted_files_stay(lake, wanted)
-
-
-def seeded() -> random.Random:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    return random.Random(seed)
 
 
 def kill_a_worker(session: int, moments: random.Random) -> bool:
