@@ -242,6 +242,49 @@ def test_a_rollback_that_took_rows_back_is_refused_with_two_ways_to_go_on(
     assert max(offsets(landing.lake)) == 9
 
 
+def expire_all_but_the_newest(table: Table) -> None:
+    current = table.current_snapshot()
+    old = [each.snapshot_id for each in table.snapshots() if each != current]
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+
+
+def test_a_rollback_is_recognised_after_all_that_was_before_has_expired(landing: Landing) -> None:
+    for number in range(3):
+        assert landing.commit(landing.batch(number))
+    first, *_, last = landing.lake.table.snapshots()
+    roll_back(landing.lake.table, first.snapshot_id)
+    for _ in range(2):
+        append_one(landing.lake)
+    expire_all_but_the_newest(landing.lake.table)
+    with pytest.raises(SinkError, match=f"rolled back or replaced, and the snapshot {last.snapshot_id}"):
+        landing.commit(landing.batch(3))
+    assert offsets(landing.lake) == [-1, -1, *range(10)]
+
+
+def test_a_rollback_is_recognised_where_the_newest_batch_had_no_rows(landing: Landing) -> None:
+    assert landing.commit(landing.batch(0))
+    [first] = landing.lake.table.snapshots()
+    assert landing.commit(landing.batch(1))
+    assert landing.commit(attrs.evolve(landing.batch(2), files=()))
+    roll_back(landing.lake.table, first.snapshot_id)
+    append_one(landing.lake)
+    expire_all_but_the_newest(landing.lake.table)
+    with pytest.raises(SinkError, match="rolled back or replaced"):
+        landing.progress()
+
+
+def test_rows_that_were_deleted_before_their_snapshots_expired_stop_no_job(
+    landing: Landing, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(2):
+        assert landing.commit(landing.batch(number))
+    landing.lake.table.delete("_offset >= 10")
+    expire_all_but_the_newest(landing.lake.table)
+    assert landing.commit(landing.batch(2))
+    assert "has no rows of batch 1 of the job j" in caplog.text
+    assert offsets(landing.lake) == [*range(10), *range(20, 30)]
+
+
 def test_a_rollback_of_another_writers_rows_is_none_of_ours(landing: Landing) -> None:
     assert landing.commit(landing.batch(0))
     ours = landing.lake.table.current_snapshot()

@@ -1,6 +1,7 @@
 """An Iceberg table that a job lands in, by pyiceberg: one commit adds a batch's files and the job's progress.
 
-    table property    kclient.job.<job>        {"batch": 7, "offsets": …, "first": …, "snapshot": …, "sequence": …}
+    table property    kclient.job.<job>        {"batch": 7, "offsets": …, "first": …, "snapshot": …, "sequence": …,
+                                               "landed": …}
     snapshot summary  kclient.job, .batch, .start, .end         the same for each batch, while its snapshot is kept
 
 Expiring snapshots takes summaries away and leaves the rows; a rollback takes rows away and leaves the property. So the
@@ -8,7 +9,10 @@ property says where the job stands, and the snapshot in it whether its rows are 
 
     it is an ancestor of the current snapshot              they are
     it is known, or older ancestors are, and it is not     SinkError: the table was rolled back
-    it is not known, nor is anything that old              it expired: they are
+    it is not known, nor is anything that old              it expired: the table is asked for rows of its last batch
+
+Where these rows are gone too, a rollback is told from a deletion by the snapshots that are left: if all of them append,
+nothing has deleted rows, and the table was rolled back before they expired.
 
 pyiceberg's own retries are switched off. They would add the files to a newer version without looking at the progress in
 it, and so count a batch twice that another run has committed in between.
@@ -20,9 +24,10 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import NoSuchTableError, ResolveError, ValidationError
@@ -35,12 +40,13 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table as Version
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import TableUpdate
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
 from kclient.errors import ConfigError, SinkError
+from kclient.log import get_logger
 from kclient.spark.offsets import dump_offsets
 from kclient.spark.sink import table_files
 from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_errors
@@ -73,6 +79,8 @@ from kclient.spark.sink.tables import (
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
+log: Final = get_logger("kclient.spark")
+
 PROPERTY: Final = "kclient.job."
 SUMMARY: Final = "kclient."
 NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
@@ -82,6 +90,25 @@ MERGING: Final = {"commit.manifest-merge.enabled": "true"}
 METRICS: Final = "write.metadata.metrics.column."
 NEWEST_FORMAT: Final = 2
 _TIMES: Final = (DateType, TimestampType, TimestamptzType)
+
+
+class _Landed(NamedTuple):
+    """Offsets of one file with rows, from `start` to before `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@attrs.frozen(kw_only=True)
+class _Kept:
+    """The property of a job: its progress, its last snapshot, and a range with rows of its newest batch."""
+
+    progress: TableProgress
+    snapshot: int
+    sequence: int
+    landed: _Landed | None
 
 
 class IcebergTable:
@@ -142,22 +169,53 @@ class IcebergTable:
         if text is None:
             self._check_no_batches(job, version)
             return None
-        progress, snapshot, sequence = self._kept(job, text)
-        if _was_taken_back(version, snapshot, sequence):
-            raise self._rolled_back(job, progress, snapshot)
-        return progress
+        kept = self._kept(job, text)
+        is_there = _is_in_history(version, kept)
+        if is_there is False or (is_there is None and self._lost_rows(version, job, kept)):
+            raise self._rolled_back(job, kept.progress, kept.snapshot)
+        return kept.progress
+
+    def _lost_rows(self, version: Version, job: str, kept: _Kept) -> bool:
+        """Return whether rows of the last batch are gone, although nothing that is left has deleted rows."""
+        if kept.landed is None:
+            return False
+        landed, (topic, partition, offset) = kept.landed, map(table_name, COORDINATES)
+        rows = (
+            f"{topic} = '{landed.topic}' AND {partition} = {landed.partition} AND "
+            f"{offset} >= {landed.start} AND {offset} < {landed.end}"
+        )
+        with self._errors("Reading"):
+            found = version.scan(row_filter=rows, selected_fields=(offset,), limit=1).to_arrow()
+        if found.num_rows:
+            return False
+        if all(map(_appends, _ancestors(version))):
+            return True
+        log.warning(
+            "%s has no rows of batch %d of the job %s, and no snapshot of that time. Rows were deleted since, so the "
+            "job goes on. If the table was rolled back too, give another --job, and --start",
+            self.name,
+            kept.progress.batch,
+            job,
+        )
+        return False
 
     def family(self, version: Version, job: str) -> Mapping[str, TableProgress]:
         """Return a job and what landed beside it, by the properties of a version. Raises SinkError."""
         names = [key.removeprefix(PROPERTY) for key in version.properties if key.startswith(PROPERTY)]
         ours = [name for name in names if owner(name) == job]
-        return {name: self._kept(name, version.properties[PROPERTY + name])[0] for name in ours}
+        return {name: self._kept(name, version.properties[PROPERTY + name]).progress for name in ours}
 
-    def _kept(self, job: str, text: str) -> tuple[TableProgress, int, int]:
-        """Parse the property of a job: its progress, and its last snapshot with its sequence number."""
+    def _kept(self, job: str, text: str) -> _Kept:
+        """Parse the property of a job. Raises SinkError."""
         try:
             progress, content = TableProgress.parse(text), json.loads(text)
-            return progress, int(content["snapshot"]), int(content["sequence"])
+            landed = content.get("landed")
+            return _Kept(
+                progress=progress,
+                snapshot=int(content["snapshot"]),
+                sequence=int(content["sequence"]),
+                landed=None if landed is None else _Landed(*landed),
+            )
         except (KeyError, TypeError, ValueError) as exc:
             raise SinkError(
                 f"The property {PROPERTY}{job} of {self.name} cannot be understood: {exc!r}. Another program changed "
@@ -215,9 +273,22 @@ class IcebergTable:
                 append.append_data_file(added.of(file))
             sequence = version.metadata.next_sequence_number()
             append.commit()
-            described = {**json.loads(progress.dump()), "snapshot": append.snapshot_id, "sequence": sequence}
+            described = {
+                **json.loads(progress.dump()),
+                "snapshot": append.snapshot_id,
+                "sequence": sequence,
+                "landed": self._landed(base, commit),
+            }
             transaction.set_properties({PROPERTY + commit.job: json.dumps(described)})
             transaction.commit_transaction()
+
+    def _landed(self, base: Version, commit: TableCommit) -> _Landed | None:
+        """Return the range of one file of the job's newest batch with rows, None where rows have no offsets."""
+        for file in commit.files if commit.end else ():
+            if file.rows:
+                return _Landed(file.topic, file.partition, file.start, file.end)
+        text = base.properties.get(PROPERTY + commit.job)
+        return None if text is None else self._kept(commit.job, text).landed
 
     # --- making the table
 
@@ -333,16 +404,21 @@ def _ancestors(version: Version) -> Iterator[Snapshot]:
         snapshot = None if parent is None else known.get(parent)
 
 
-def _was_taken_back(version: Version, snapshot: int, sequence: int) -> bool:
-    """Return whether a committed snapshot is no ancestor of the current one, although it did not expire."""
+def _is_in_history(version: Version, kept: _Kept) -> bool | None:
+    """Return whether the last snapshot of a job is an ancestor of the current one, None if it expired."""
     oldest = None
     for oldest in _ancestors(version):
-        if oldest.snapshot_id == snapshot:
-            return False
-    if version.metadata.snapshot_by_id(snapshot) is not None or oldest is None:
-        return True
+        if oldest.snapshot_id == kept.snapshot:
+            return True
+    if version.metadata.snapshot_by_id(kept.snapshot) is not None or oldest is None:
+        return False
     # Snapshots expire from the oldest on. One that is older and still there shows that this one was not expired.
-    return 0 < (oldest.sequence_number or 0) < sequence
+    return False if 0 < (oldest.sequence_number or 0) < kept.sequence else None
+
+
+def _appends(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has only added rows."""
+    return snapshot.summary is not None and snapshot.summary.operation == Operation.APPEND
 
 
 def _with_our_defaults(base: Version) -> Version:
