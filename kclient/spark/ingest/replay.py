@@ -2,7 +2,10 @@
 
     each manifest of dead letters → raw keys and values, decoded again → files → a manifest of its own
 
-The new manifest is named after the one of the dead letters, so each of these lands once. What still cannot be read ends
+The new manifest is named after the one of the dead letters, so each of these lands once. In a table that is the name
+`JOB/replay-…` of a progress of its own, and dead letters with a row in the table are left out.
+
+What still cannot be read ends
 the job, becomes null, or goes to another directory of dead letters.
 """
 
@@ -10,18 +13,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kclient.errors import ConfigError, SinkError
+from kclient.log import get_logger
 from kclient.records.arrow import SCHEMA
 from kclient.runtime import Runtime
 from kclient.spark.decoding.decoder import RAW
+from kclient.spark.ingest import resume
 from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.preflight import target_of
@@ -36,6 +42,13 @@ from kclient.spark.sink.manifest import Manifest, WrittenFile
 from kclient.spark.sink.parquet import DirectTarget, WrittenRange, write_batches
 from kclient.spark.sink.row_layout import NAMES
 from kclient.spark.sink.store import Store, store_of
+from kclient.spark.sink.tables import BESIDE, LakeTable, load_with_retries, owner, retried
+from kclient.spark.sink.verify import by_partition
+from kclient.types import TopicPartition
+
+log: Final = get_logger("kclient.spark")
+
+V = TypeVar("V")
 
 ROWS: Final = 10_000
 
@@ -43,7 +56,11 @@ ROWS: Final = 10_000
 def prepare(settings: IngestSettings) -> tuple[list[Manifest], IngestPlan]:
     """Return the dead letters to land, and the plan. Raises ConfigError, SinkError."""
     check_sinks(settings, Checkpoint(settings.checkpoint))
-    letters = [] if settings.from_dlq is None else _missing(settings.from_dlq.where, settings.sink.where)
+    table, letters = resume.table_of(settings), list[Manifest]()
+    if settings.from_dlq is not None and table is not None:
+        letters = _missing_in_table(settings.from_dlq.where, table)
+    elif settings.from_dlq is not None:
+        letters = _missing(settings.from_dlq.where, settings.sink.where, _left_out)
     _check_topics(settings, letters)
     return letters, _plan(settings, letters)
 
@@ -54,10 +71,9 @@ def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
     listener.planned(plan)
     source = store_of(settings.from_dlq.where if settings.from_dlq else "")
     job = Checkpoint(settings.checkpoint).job()
-    dead = None if settings.dlq is None else settings.dlq.where
-    replay = _Replay(
-        settings, source, BatchCommitter(settings.sink.where, "replay" if job is None else job.job, dead)
-    )
+    dead, table = None if settings.dlq is None else settings.dlq.where, resume.table_of(settings)
+    committer = BatchCommitter(settings.sink.where, "replay" if job is None else job.job, dead, table)
+    replay = _Replay(settings, source, committer, table)
     for number, letter in enumerate(letters):
         replay.land(number, letter, listener)
     result = replay.committer.result("drained", {}, {})
@@ -72,18 +88,26 @@ class _Replay:
     settings: IngestSettings
     source: Store
     committer: BatchCommitter
+    table: LakeTable[Any] | None = None
     runtime: Runtime = attrs.field(factory=Runtime)
 
     def land(self, number: int, letter: Manifest, listener: IngestListener) -> None:
         """Land the dead letters of one manifest, unless they have landed already."""
-        name = f"replay-{_digest(letter)}"
-        if manifest.read(self.settings.sink.where, name) is not None:
+        name, table = f"replay-{_digest(letter)}", self.table
+        if table is None and manifest.read(self.settings.sink.where, name) is not None:
             return
         began_ms = self.runtime.wall_ms()
         options = SourceOptions.parse(self.settings.stream_options(), "stream")
-        target = attrs.evolve(target_of(self.settings, options), suffix=f"-{name}")
+        target = target_of(self.settings, options)
+        if table is None:
+            target = attrs.evolve(target, suffix=f"-{name}")
+        else:
+            self.committer.job = _name_in_table(letter)
+            keys, evolves = self.settings.partition_by, self.settings.evolves
+            files = table.prepare(target.layout.schema(), keys, evolves=evolves)
+            target = attrs.evolve(target, root=files.root, table=files)
         written = [self._write(file, target) for file in letter.files]
-        whole = self.committer.count(name, {}, {}, written)
+        whole = self.committer.count(name, {}, {}, written, began_ms, None if table is None else 0)
         times = BatchTimes(duration_ms=max(0, self.runtime.wall_ms() - began_ms))
         listener.batch(self.committer.report(number, LandedBatch.of(whole, written), {}, times))
 
@@ -122,8 +146,8 @@ def _check_raw(path: str, there: pa.Schema) -> None:
             )
 
 
-def _missing(dlq: str, sink: str) -> list[Manifest]:
-    """Return the manifests of dead letters whose records the sink's own manifests left out.
+def _missing(dlq: str, sink: str, left_out: Callable[[str, Manifest], bool]) -> list[Manifest]:
+    """Return the manifests of dead letters whose records the sink left out, by its own manifests or its table.
 
     Those of a batch without a manifest in the sink are left out: it runs again, and may find other ones. Raises
     ConfigError if nothing remains, and if no job has kept dead letters.
@@ -134,7 +158,7 @@ def _missing(dlq: str, sink: str) -> list[Manifest]:
             "Give the directory that a job was given as --dlq."
         )
     there = [letter for letter in manifest.read_all(dlq) if letter.files]
-    missing = [letter for letter in there if _left_out(sink, letter)]
+    missing = [letter for letter in there if left_out(sink, letter)]
     if there and not missing:
         raise ConfigError(
             f"{dlq} has dead letters, but none that were left out of {sink}: they are another sink's, or of a batch "
@@ -146,6 +170,66 @@ def _missing(dlq: str, sink: str) -> list[Manifest]:
 def _left_out(sink: str, letter: Manifest) -> bool:
     whole = manifest.read(sink, letter.name)
     return whole is not None and (whole.job, whole.dead_letters) == (letter.job, letter.files)
+
+
+def _missing_in_table(dlq: str, table: LakeTable[Any]) -> list[Manifest]:
+    """Return the manifests of dead letters that a table lacks. Raises as `_missing` does."""
+    version = load_with_retries(table)
+
+    def left_out(_: str, letter: Manifest) -> bool:
+        kept = table.progress(version, letter.job)
+        return kept is not None and all(kept.offsets.get(tp, 0) >= end for tp, end in letter.end.items())
+
+    missing = _missing(dlq, table.name, left_out)
+    new = [letter for letter in missing if table.progress(version, _name_in_table(letter)) is None]
+    return _without_rows(store_of(dlq), table, version, new) if new else []
+
+
+def _without_rows(
+    source: Store, table: LakeTable[V], version: V, letters: Sequence[Manifest]
+) -> list[Manifest]:
+    """Return the manifests none of whose dead letters is a row of a table.
+
+    One that a killed run has written stays if the run after it keeps no dead letters: its records may have landed.
+    """
+    offsets = {letter.name: _offsets_of(source, letter) for letter in letters}
+    topics = {file.topic for letter in letters for file in letter.files}
+    there = set(retried(table.name, lambda: list(_known(table, version, topics, offsets))))
+    for letter in letters:
+        if letter.name in there:
+            log.warning(
+                "%s has records of %s already: its dead letters do not land again", table.name, letter.name
+            )
+    return [letter for letter in letters if letter.name not in there]
+
+
+def _known(
+    table: LakeTable[V],
+    version: V,
+    topics: Collection[str],
+    offsets: Mapping[str, Mapping[TopicPartition, pa.Array]],
+) -> Iterator[str]:
+    """Yield the manifests of which some dead letter is a row of a table."""
+    for batch in table.coordinates(version, topics):
+        for tp, rows in by_partition(batch):
+            for name, wanted in offsets.items():
+                if tp in wanted and pc.any(pc.is_in(wanted[tp], rows)).as_py():
+                    yield name
+
+
+def _offsets_of(source: Store, letter: Manifest) -> dict[TopicPartition, pa.Array]:
+    """Return the offsets of dead letters."""
+    found: dict[TopicPartition, list[pa.Array]] = {}
+    for file in letter.files:
+        with reading(Path(file.path)), source.open_read(file.path) as stream:
+            column = pq.ParquetFile(stream).read(["_offset"]).column(0)
+        found.setdefault(TopicPartition(file.topic, file.partition), []).extend(column.chunks)
+    return {tp: pa.concat_arrays(chunks) for tp, chunks in found.items()}
+
+
+def _name_in_table(letter: Manifest) -> str:
+    """Return the name of the progress in a table that says that dead letters have landed."""
+    return f"{owner(letter.job)}{BESIDE}replay-{_digest(letter)}"
 
 
 def _check_topics(settings: IngestSettings, letters: Sequence[Manifest]) -> None:

@@ -439,8 +439,6 @@ def _into_tables(found: Found) -> Iterator[str]:
         return
     if found.get("writer") == "spark":
         yield f"--sink {sink.kind}:… is written by the job itself: leave --writer out, or give --sink table:…"
-    if found.get("from_dlq"):
-        yield "--from-dlq lands through a manifest: it needs --sink parquet:DIRECTORY"
 
 
 def _running(found: Found) -> Iterator[str]:

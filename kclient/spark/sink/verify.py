@@ -81,7 +81,7 @@ def verified(
     """
     runs: dict[TopicPartition, list[Span]] = defaultdict(list)
     for batch in batches:
-        for tp, offsets in _by_partition(batch):
+        for tp, offsets in by_partition(batch):
             runs[tp] += _runs(offsets)
     return [
         found for tp, spans in sorted(claimed.items()) for found in _of_partition(tp, spans, sorted(runs[tp]))
@@ -143,7 +143,8 @@ def explain(
     )
 
 
-def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.Array]]:
+def by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.Array]]:
+    """Yield the offsets of each partition."""
     for (topic, partition), rows in grouped(batch, [batch.column("_topic"), batch.column("_partition")]):
         if topic is not None and partition is not None:
             yield TopicPartition(topic, partition), rows.column("_offset")

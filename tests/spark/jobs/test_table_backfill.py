@@ -36,6 +36,9 @@ from tests.spark.jobs.test_kills import PATIENCE_SECONDS, kill_session
 pytestmark = [pytest.mark.spread, pytest.mark.timeout(120)]
 
 BACKFILL = {"backfill": True, "max_per_trigger": None, "group": None}
+BAD = {"format": "json", "schema": "value STRING", "on_bad_record": "dlq"}
+REPLAY = {"format": "json", "schema": "value STRING", "on_bad_record": "null"}
+ALONE = {"max_per_trigger": None, "group": None, "parallelism": None}
 KILLS = {"iceberg": killing_iceberg, "delta": killing_delta}
 FORMATS: dict[str, type[TableLake]] = {"iceberg": Lake, "delta": DeltaLake}
 
@@ -205,6 +208,59 @@ def test_a_backfill_of_a_recreated_topic_is_refused(
     with pytest.raises(ConfigError, match="topic orders was deleted and recreated since"):
         lake.run(cluster, **{**BACKFILL, "start": offsets_file(lake.root, 10)})
     assert_exactly_once(lake, wanted[:10])
+
+
+def test_dead_letters_land_once_when_they_can_be_decoded(cluster: EmbeddedCluster, lake: TableLake) -> None:
+    dead = f"parquet:{lake.root / 'dead'}"
+    bad = {**BAD, "dlq": dead}
+    cluster.produce("orders", [b'{"value": "1"}', b'{"val', b'{"value": "3"}'])
+    assert lake.run(cluster, **bad).results[0].bad_records == 1
+    cluster.produce("orders", [b"{", b'{"value": "5"}'])
+    lake.run(cluster, **bad)
+    replay = {"from_dlq": dead, **REPLAY, **ALONE}
+    assert lake.run(cluster, **replay).results[0].rows == 2
+    assert lake.run(cluster, **replay).results[0].rows == 0
+    for found in lake.judged():
+        assert [(row.offset, row.value) for row in found] == [
+            (0, "1"),
+            (1, None),
+            (2, "3"),
+            (3, None),
+            (4, "5"),
+        ]
+    cluster.produce("orders", [b'{"value": "6"}'])
+    assert lake.run(cluster, **bad).results[0].rows == 1
+    assert all(each.is_proven for each in verify(lake.open(), job_of(lake)))
+
+
+def test_dead_letters_of_a_batch_that_was_killed_are_none(
+    cluster: EmbeddedCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It died after their manifest, and the run after it landed their records as null."""
+    lake, dead = Lake(tmp_path), f"parquet:{tmp_path / 'dead'}"
+    cluster.produce("orders", [b'{"value": "1"}', b'{"val'])
+    settings = given(cluster.bootstrap_servers, tmp_path, **lake.settings(**BAD, dlq=dead))
+    assert killing.killed(settings, "before the commit", 0, killing_iceberg.__name__) == -9
+    with pytest.raises(ConfigError, match="run the job again first"):
+        lake.run(cluster, from_dlq=dead, **REPLAY, **ALONE)
+    lake.run(cluster, **REPLAY)
+    assert lake.run(cluster, from_dlq=dead, **REPLAY, **ALONE).results[0].rows == 0
+    assert "its dead letters do not land again" in caplog.text
+    assert [row.offset for row in lake.by_pyiceberg()] == [0, 1]
+
+
+@pytest.mark.parametrize("step", ["after the catalog has answered", "before the catalog is asked"])
+def test_a_replay_that_was_killed_lands_each_dead_letter_once(
+    cluster: EmbeddedCluster, tmp_path: Path, step: str
+) -> None:
+    lake, dead = Lake(tmp_path), f"parquet:{tmp_path / 'dead'}"
+    cluster.produce("orders", [b'{"value": "1"}', b'{"val'])
+    lake.run(cluster, **BAD, dlq=dead)
+    changed = {"from_dlq": dead, **REPLAY, **ALONE}
+    settings = given(cluster.bootstrap_servers, tmp_path, **lake.settings(**changed))
+    assert killing.killed(settings, step, 0, killing_iceberg.__name__) == -9
+    assert lake.run(cluster, **changed).results[0].rows == (0 if step.startswith("after") else 1)
+    assert [row.offset for row in lake.by_pyiceberg()] == [0, 1]
 
 
 def job_of(lake: TableLake) -> str:
