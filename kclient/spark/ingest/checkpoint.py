@@ -230,6 +230,16 @@ class Checkpoint:
         for number in (batch - 1, batch) if batch else (batch,):
             self._write(f"offsets/{number}", _offsets_file(end))
 
+    def restore(self, position: Position, first: Offsets) -> None:
+        """Fill an empty checkpoint, so that a query of Spark goes on at this position."""
+        if position.batch:
+            self.adopt(position.batch - 1, position.start, first)
+        else:
+            self._adopt_for_spark()
+            self.store_start(first)
+        if position.end is not None:
+            self.begin(position.batch, position.end)
+
     def _adopt_for_spark(self) -> None:
         """Write the id of a query, which Spark wants beside its logs, and take away its checksums of older files."""
         if self._store.read("metadata") is None:

@@ -30,6 +30,7 @@ from kclient.spark.ingest.batch_commit import BatchTimes
 from kclient.spark.ingest.checkpoint import Offsets
 from kclient.spark.ingest.preflight import Prepared, with_settings
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
+from kclient.spark.ingest.query_checkpoint import QueryCheckpoint, query_checkpoint
 from kclient.spark.ingest.settings import INFER, IngestSettings
 from kclient.spark.ingest.spark_session import session_of, typed
 from kclient.spark.ingest.stop_signals import StopRequest
@@ -52,24 +53,29 @@ def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> Inge
     """Run batch after batch until the logs are drained or a signal asks to stop. Raises as `ingest.run` does."""
     with session_of(prepared.settings) as session:
         ready = with_schema(prepared, session).with_table()
-        for _ in range(ATTEMPTS - 1):
-            engine = _SparkEngine(ready, listener, stop)
-            try:
-                return engine.run(session)
-            except StreamingQueryException as exc:
-                if engine.reported or SLOW_START not in str(exc):
-                    raise
-        return _SparkEngine(ready, listener, stop).run(session)
+        with query_checkpoint(ready) as checkpoint:
+            for _ in range(ATTEMPTS - 1):
+                engine = _SparkEngine(ready, listener, stop, checkpoint)
+                try:
+                    return engine.run(session)
+                except StreamingQueryException as exc:
+                    if engine.reported or SLOW_START not in str(exc):
+                        raise
+            return _SparkEngine(ready, listener, stop, checkpoint).run(session)
 
 
 class _SparkEngine:
     """One streaming query, from its start to its end."""
 
-    def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
+    def __init__(
+        self, prepared: Prepared, listener: IngestListener, stop: StopRequest, checkpoint: QueryCheckpoint
+    ) -> None:
         settings = prepared.settings
         self._committer = prepared.committer()
         self._writer: DirectWriter | SparkWriter = (
-            SparkWriter(prepared) if settings.writer == "spark" else DirectWriter(prepared, self._committer)
+            SparkWriter(prepared)
+            if settings.writer == "spark"
+            else DirectWriter(prepared, self._committer, checkpoint)
         )
         self._group = None if settings.group is None else GroupCommitter(prepared.client, settings.group)
         self._listener = listener

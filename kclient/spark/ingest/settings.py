@@ -465,10 +465,10 @@ def _places(found: Found) -> Iterator[str]:
 def _stores(found: Found) -> Iterator[str]:
     """Yield what cannot be done in an object store."""
     sink = found.get("sink")
-    if is_remote(str(found.get("checkpoint", ""))) and found.get("engine", "spark") == "spark":
+    if is_remote(str(found.get("checkpoint", ""))) and with_default_writer(found).get("writer") == "spark":
         yield (
-            "--checkpoint must be a directory with --engine spark, which keeps it through Hadoop's file systems: mount "
-            "a share, or give --engine direct"
+            "--checkpoint must be a directory with --writer spark, which keeps it through Hadoop's file systems: mount "
+            "a share, or give --writer direct, or --sink iceberg:… or delta:… in place of table:…"
         )
     if sink is None or sink.kind != "parquet" or not is_remote(sink.where):
         return

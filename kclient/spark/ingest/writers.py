@@ -20,6 +20,7 @@ from pyspark.sql import functions
 from kclient.spark.decoding.decoder import ERROR
 from kclient.spark.ingest.batch_commit import BatchCommitter, LandedBatch
 from kclient.spark.ingest.preflight import Prepared
+from kclient.spark.ingest.query_checkpoint import QueryCheckpoint
 from kclient.spark.ingest.spark_session import check_catalog, provider_of
 from kclient.spark.sink import spark_metadata
 from kclient.spark.sink.manifest import batch_name
@@ -78,7 +79,8 @@ class SparkWriter:
     def _prepare(self, frame: DataFrame) -> DataStreamWriter:
         """Return the frame's writer, into directories or partitions of a table."""
         kept = len(self._prepared.settings.partition_by)
-        return triggered(frame.writeStream.partitionBy(*DIRECTORIES[:kept]), self._prepared)
+        writer = triggered(frame.writeStream.partitionBy(*DIRECTORIES[:kept]), self._prepared)
+        return writer.option("checkpointLocation", str(self._prepared.checkpoint.path))
 
     def landed(self, progress: Mapping[str, Any]) -> LandedBatch | None:
         """Return the batch of a progress once; None if it was reported already, or if the trigger had no batch."""
@@ -132,9 +134,10 @@ def _variants(frame: DataFrame) -> DataFrame:
 class DirectWriter:
     """Makes the batches of one query count by manifests or in a table. `failure` is the error that ended it here."""
 
-    def __init__(self, prepared: Prepared, committer: BatchCommitter) -> None:
+    def __init__(self, prepared: Prepared, committer: BatchCommitter, checkpoint: QueryCheckpoint) -> None:
         self._prepared = prepared
         self._committer = committer
+        self._checkpoint = checkpoint
         self._counted: dict[int, LandedBatch] = {}  # batches not reported yet
         self.failure: Exception | None = None
 
@@ -144,7 +147,8 @@ class DirectWriter:
         session.dataSource.register(DirectSource)
         options = options_of(prepared.stream_options(), prepared.target.of_new_run())
         frame = session.readStream.format(DIRECT_FORMAT).options(**options).load()
-        return triggered(frame.writeStream.foreachBatch(self._count), prepared).start()
+        writer = triggered(frame.writeStream.foreachBatch(self._count), prepared)
+        return writer.option("checkpointLocation", self._checkpoint.location).start()
 
     def landed(self, progress: Mapping[str, Any]) -> LandedBatch | None:
         """Return the batch of a progress once; None if it was reported already, or if the trigger had no batch."""
@@ -152,15 +156,14 @@ class DirectWriter:
 
     def _count(self, frame: DataFrame, batch: int) -> None:
         """Make a batch count. The frame is collected once: a second action would land the ranges again."""
-        checkpoint = self._prepared.checkpoint
         try:
-            end = checkpoint.offsets(batch)
+            start, end = self._checkpoint.begin(batch)
             whole, written = self._committer.committed_manifest(batch, end), list[WrittenRange]()
             if whole is None:
                 began_ms = self._committer.runtime.wall_ms()
                 written = from_rows(row.asDict() for row in frame.collect())
-                start = checkpoint.start_of(batch)
                 whole = self._committer.count(batch_name(batch), start, end, written, began_ms)
+            self._checkpoint.commit(batch)
             self._counted[batch] = LandedBatch.of(whole, written)
         except Exception as exc:
             self.failure = exc
@@ -171,12 +174,10 @@ class DirectWriter:
 
 
 def triggered(writer: DataStreamWriter, prepared: Prepared) -> DataStreamWriter:
-    """Set the trigger and the checkpoint of the job."""
+    """Set the trigger of the job."""
     trigger = prepared.settings.trigger
     if trigger.kind == "availableNow":
-        writer = writer.trigger(availableNow=True)
-    elif trigger.kind == "once":
-        writer = writer.trigger(once=True)
-    else:
-        writer = writer.trigger(processingTime=f"{trigger.interval_ms} milliseconds")
-    return writer.option("checkpointLocation", str(prepared.checkpoint.path))
+        return writer.trigger(availableNow=True)
+    if trigger.kind == "once":
+        return writer.trigger(once=True)
+    return writer.trigger(processingTime=f"{trigger.interval_ms} milliseconds")

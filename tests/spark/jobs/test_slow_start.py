@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from kclient.spark.ingest import engine_spark
+from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.stop_signals import StopRequest
 from tests.spark.jobs.support import RecordingReporter
@@ -38,7 +39,9 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, reported: int = 0) -> 
             return started[-1]
 
     monkeypatch.setattr(engine_spark, "session_of", no_session)
-    stand_in = SimpleNamespace(settings=None, with_table=lambda: stand_in)
+    stand_in = SimpleNamespace(
+        settings=None, checkpoint=Checkpoint("unused"), epoch=None, with_table=lambda: stand_in
+    )
     monkeypatch.setattr(engine_spark, "with_schema", lambda prepared, _: prepared)
     monkeypatch.setattr(engine_spark, "_SparkEngine", Engine)
     prepared = cast("Prepared", stand_in)

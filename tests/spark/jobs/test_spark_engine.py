@@ -14,6 +14,7 @@ import pytest
 
 from kclient.errors import SinkError
 from kclient.spark.ingest import engine_spark
+from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.writers import DirectWriter
@@ -73,7 +74,8 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
     monkeypatch.setattr(engine_spark, "with_schema", lambda prepared, _: prepared)
     prepared = SimpleNamespace(
         settings=SimpleNamespace(sink=SimpleNamespace(where=str(root)), writer="direct", group=None),
-        job=SimpleNamespace(job="a"),
+        checkpoint=Checkpoint(root),
+        job=SimpleNamespace(job="a", topic_ids={}),
         target=SimpleNamespace(dead=None),
         position=SimpleNamespace(start={}),
         plan=SimpleNamespace(partitions=()),
