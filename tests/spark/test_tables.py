@@ -206,3 +206,29 @@ def test_the_default_name_of_a_job_is_that_of_its_cluster_topics_and_sink() -> N
         tables.default_job("cluster", ["a", "b"], "iceberg:c.db.u"),
     ]
     assert len({name, *others}) == 4
+
+
+# --- beside a job ----------------------------------------------------------------------------------------------------
+
+
+def test_a_backfill_that_another_has_outrun_is_refused_by_its_commit() -> None:
+    """Both have looked before: the commit looks again, in the version that it is for."""
+    table = MemoryTable()
+    first = batch(0, "first", job="j/backfill-1")
+    table.faults = [lambda: commit(table, first)]
+    with pytest.raises(
+        SinkError, match=r"j/backfill-1 lands flights-0 from 0 to 10\. They would count twice"
+    ):
+        commit(table, batch(0, "second", job="j/backfill-2", start={TP: 5}, end={TP: 15}))
+    assert paths(table) == ["first-0"]
+    assert commit(table, batch(0, "third", job="j/backfill-3", start={TP: 10}, end={TP: 15}))
+
+
+def test_a_backfill_ends_where_its_job_began_also_in_partitions_that_the_job_has_not_landed() -> None:
+    table = MemoryTable()
+    assert commit(table, batch(0, start={TP: 5}, end={TP: 10}))
+    assert commit(table, batch(0, "before", job="j/backfill-1", start={TP: 0}, end={TP: 5}))
+    for tp, start in ((TP, 50), (OTHER, 0)):
+        with pytest.raises(SinkError, match=f"j lands {tp} from .* on"):
+            commit(table, batch(0, "late", job="j/backfill-2", start={tp: start}, end={tp: start + 5}))
+    assert commit(table, batch(0, "another job", job="k", start={TP: 0}, end={TP: 5}))
