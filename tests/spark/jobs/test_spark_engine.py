@@ -14,6 +14,7 @@ import pytest
 
 from kclient.errors import SinkError
 from kclient.spark.ingest import engine_spark
+from kclient.spark.ingest.batch_commit import BatchCommitter
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.stop_signals import StopRequest
@@ -75,8 +76,8 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
     prepared = SimpleNamespace(
         settings=SimpleNamespace(sink=SimpleNamespace(where=str(root)), writer="direct", group=None),
         checkpoint=Checkpoint(root),
-        job=SimpleNamespace(job="a", topic_ids={}),
         target=SimpleNamespace(dead=None),
+        committer=lambda: BatchCommitter(str(root), "a"),
         position=SimpleNamespace(start={}),
         plan=SimpleNamespace(partitions=()),
         table=None,
