@@ -148,7 +148,8 @@ class KafkaCluster:
         """Start a broker again on its old ports and data (killed first if it runs), and wait until all is ready."""
         self.kill(node)
         if not self._release.kraft:
-            time.sleep(settings.ZOOKEEPER_SESSION_MS / 1000 + 1)  # its old registration has to expire
+            # Its old registration has to expire.
+            time.sleep(settings.zookeeper_session_ms(len(self._nodes)) / 1000 + 1)
         self._brokers[node] = self._launcher.start_broker(node)
         self.wait_until_ready()
 

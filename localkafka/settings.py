@@ -9,7 +9,6 @@ import attrs
 
 HOST = "127.0.0.1"
 OFFSETS_PARTITIONS = 5
-ZOOKEEPER_SESSION_MS = 3000
 ZOOKEEPER_CONNECTION_MS = (
     60_000  # of the first connection; by default that of the session, too short on a busy machine
 )
@@ -34,8 +33,13 @@ QUICK_KRAFT = {
     "group.consumer.heartbeat.interval.ms": "1000",
 }
 
-ALONE = {"broker.session.timeout.ms": "9000"}
-"""Of a broker without others, by default: a short pause must not fence it. A killed one waits so long for its place."""
+ALONE_SESSION_MS = 9000
+"""Of a broker without others: a short pause must not fence it. A killed one waits so long for its place."""
+
+
+def zookeeper_session_ms(nodes: int) -> int:
+    """Return how long ZooKeeper keeps the registration of a broker that is gone."""
+    return ALONE_SESSION_MS if nodes == 1 else 3000
 
 
 @attrs.frozen
@@ -72,14 +76,14 @@ def broker(
         return properties | {
             "broker.id": str(node),
             "zookeeper.connect": f"{HOST}:{zookeeper}",
-            "zookeeper.session.timeout.ms": str(ZOOKEEPER_SESSION_MS),
+            "zookeeper.session.timeout.ms": str(zookeeper_session_ms(len(cluster))),
             "zookeeper.connection.timeout.ms": str(ZOOKEEPER_CONNECTION_MS),
         }
     voters = ",".join(f"{n}@{HOST}:{ports.controller}" for n, ports in cluster.items())
     return (
         properties
         | QUICK_KRAFT
-        | (ALONE if len(cluster) == 1 else {})
+        | ({"broker.session.timeout.ms": str(ALONE_SESSION_MS)} if len(cluster) == 1 else {})
         | {
             "process.roles": "broker,controller",
             "node.id": str(node),

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
-from kclient.spark.ingest import engine_direct
+from kclient.spark.ingest.batch_commit import BatchCommitter
 from tests.cli.support import call
 from tests.spark.jobs.delta_job_support import DeltaLake
 from tests.spark.jobs.support import fill, run
@@ -57,7 +57,7 @@ def test_a_run_of_the_same_job_beside_this_one_is_fenced(
     cluster: EmbeddedCluster, lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = fill(cluster, 200)
-    works, met = engine_direct.BatchCommitter.count, list[str]()
+    works, met = BatchCommitter.count, list[str]()
 
     def overtaken(self: Any, name: str, *args: Any) -> Any:
         met.append(name)
@@ -65,7 +65,7 @@ def test_a_run_of_the_same_job_beside_this_one_is_fenced(
             run(cluster, lake.root / "other", sink=f"delta:{lake.where}", job="nightly", max_per_trigger=1000)
         return works(self, name, *args)
 
-    monkeypatch.setattr(engine_direct.BatchCommitter, "count", overtaken)
+    monkeypatch.setattr(BatchCommitter, "count", overtaken)
     with pytest.raises(SinkError, match="Another run of the job nightly has gone on"):
         lake.run(cluster, job="nightly")
     assert len(met) == 3
