@@ -417,18 +417,27 @@ def test_a_table_that_forgets_where_jobs_stand_is_refused(sink: DeltaSink) -> No
         commit(sink, wanted)
 
 
-def test_a_table_with_a_feature_that_is_not_known_is_refused(sink: DeltaSink) -> None:
+@pytest.mark.parametrize(
+    ("feature", "reads"),
+    [
+        ("icebergCompatV2", False),
+        ("clustering", False),
+        ("domainMetadata", False),
+        ("typeWidening", True),
+        ("vacuumProtocolCheck", True),
+    ],
+)
+def test_a_table_with_a_feature_that_delta_rs_does_not_commit_to_is_refused(
+    sink: DeltaSink, feature: str, reads: bool
+) -> None:
     log = Path(sink.url) / "_delta_log" / f"{0:020d}.json"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
+    readers = {"minReaderVersion": 3, "readerFeatures": [feature]} if reads else {"minReaderVersion": 1}
     for line in lines:
         if "protocol" in line:
-            line["protocol"] = {
-                "minReaderVersion": 1,
-                "minWriterVersion": 7,
-                "writerFeatures": ["icebergCompatV2"],
-            }
+            line["protocol"] = {**readers, "minWriterVersion": 7, "writerFeatures": [feature]}
     log.write_text("\n".join(map(json.dumps, lines)))
-    with pytest.raises((ConfigError, SinkError), match=r"(?i)icebergCompatV2"):
+    with pytest.raises((ConfigError, SinkError), match=f"(?i){feature}"):
         sink.check(LAYOUT.schema(), ("topic",), evolves=False)
 
 

@@ -88,17 +88,16 @@ FEATURES: Final = frozenset(
         "checkConstraints",  # what they and the next two compute or check is refused where there is any
         "generatedColumns",
         "invariants",
-        "clustering",
         "columnMapping",
         "deletionVectors",
-        "domainMetadata",
         "timestampNtz",
-        "typeWidening",
         "v2Checkpoint",
-        "vacuumProtocolCheck",
     }
 )
-"""Features of a table that ask nothing of a writer who only adds files, or whose demands are checked here."""
+"""Features of a table that ask nothing of a writer who only adds files, or whose demands are checked here.
+
+delta-rs 1.6 commits to tables with these. It refuses typeWidening, vacuumProtocolCheck, clustering and domainMetadata.
+"""
 
 COMPUTED: Final = frozenset({"delta.generationExpression", "delta.identity.start", "delta.invariants"})
 CONSTRAINT: Final = "delta.constraints."
