@@ -121,7 +121,7 @@ def test_small_ranges_of_one_topic_share_a_task() -> None:
 
 @attrs.define
 class Batches(RecordingReporter):
-    """Stops the job after so many batches, and calls a function after each of the others."""
+    """Stops the job after so many batches, and calls a function after each of the others. `times`: when each began."""
 
     stop: StopRequest = attrs.field(factory=StopRequest)
     most: int = 3
@@ -130,7 +130,7 @@ class Batches(RecordingReporter):
 
     def batch(self, progress: BatchProgress) -> None:
         RecordingReporter.batch(self, progress)
-        self.times.append(time.monotonic())
+        self.times.append(time.monotonic() - progress.duration_ms / 1000)
         if len(self.batches) < self.most:
             self.after()
         else:
