@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.spark.decoding.json_format import JsonFormat
-from kclient.spark.sink.row_layout import rescued
 
 FORM = JsonFormat.of(
     "valueSchema", "a BIGINT, o STRUCT<x: BIGINT, p: STRUCT<q: STRING>>, l ARRAY<STRUCT<m: BIGINT>>"
@@ -19,8 +18,8 @@ FORM = JsonFormat.of(
 
 
 def left(*values: bytes | None) -> list[str | None]:
-    found: list[str | None] = rescued(pa.array(values, pa.binary()), FORM).to_pylist()
-    return found
+    found = FORM.decode(pa.array(values, pa.binary()), new_fields=True).new
+    return [found.get(row) for row in range(len(values))]
 
 
 @pytest.mark.spec("SP-87")
@@ -82,3 +81,24 @@ DOCUMENTS = st.dictionaries(
 def test_a_value_is_rescued_alike_whatever_the_other_values(documents: list[dict[str, Any]]) -> None:
     values = [json.dumps(document).encode() for document in documents]
     assert left(*values) == [left(value)[0] for value in values]
+
+
+def parsed(monkeypatch: pytest.MonkeyPatch, *values: bytes) -> list[str]:
+    """How the parser was called for a batch."""
+    calls: list[str] = []
+
+    def parse(form: JsonFormat, texts: pa.Array, unexpected: str = "ignore") -> pa.Array:
+        calls.append(unexpected)
+        return itself(form, texts, unexpected)
+
+    itself = JsonFormat._parse
+    monkeypatch.setattr(JsonFormat, "_parse", parse)
+    FORM.decode(pa.array(values, pa.binary()), new_fields=True)
+    monkeypatch.setattr(JsonFormat, "_parse", itself)
+    return calls
+
+
+@pytest.mark.spec("SP-87")
+def test_a_batch_without_new_fields_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parsed(monkeypatch, b'{"a": 1}', b'{"o": {"x": 1}}') == ["error"]
+    assert parsed(monkeypatch, b'{"a": 1}', b'{"new": 1}') == ["error", "ignore"]

@@ -63,7 +63,7 @@ class AvroFormat:
         """Spark's type of the reader schema."""
         return micros(self.storage)
 
-    def decode(self, values: pa.Array) -> Decoded:
+    def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
         """Decode values, each with the schema of its writer."""
         reading = _Reading(self)
         pieces = (decode_apart(made, self._typed, self.type) for made in reading.pieces(values))

@@ -84,11 +84,26 @@ class ValueDecoder:
 
         Raises DecodeError for a bad record where `badRecords=fail`.
         """
+        return self._decoded(batch, self._results(batch), columns)
+
+    def decode_with_new_fields(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Mapping[int, str]]:
+        """Decode as `decode` does; return also, by row, the fields of values that the schema does not name, as JSON."""
+        results = self._results(batch, new_fields=True)
+        new = results["value"].new if "value" in results else {}
+        return self._decoded(batch, results, None), new
+
+    def _results(self, batch: pa.RecordBatch, *, new_fields: bool = False) -> dict[str, Decoded]:
         names = batch.schema.names
-        results = {
-            part: chosen.decode(batch.column(part)) for part, chosen in self.formats.items() if part in names
+        return {
+            part: chosen.decode(batch.column(part), new_fields=new_fields and part == "value")
+            for part, chosen in self.formats.items()
+            if part in names
         }
-        arrays = dict(zip(names, batch.columns, strict=True)) | {
+
+    def _decoded(
+        self, batch: pa.RecordBatch, results: Mapping[str, Decoded], columns: Sequence[str] | None
+    ) -> pa.RecordBatch:
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True)) | {
             part: made.array for part, made in results.items()
         }
         if self.bad_records == "column":

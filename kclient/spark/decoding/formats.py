@@ -35,10 +35,14 @@ class BadValue:
 
 @attrs.frozen
 class Decoded:
-    """Typed values, one for each input, null for a null or bad one; and the bad ones by row."""
+    """Typed values, one for each input, null for a null or bad one; and the bad ones by row.
+
+    `new` has, by row, the fields that the schema does not name, as JSON text; empty unless they were asked for.
+    """
 
     array: pa.Array
     bad: dict[int, BadValue] = attrs.field(factory=dict)
+    new: dict[int, str] = attrs.field(factory=dict)
 
 
 def without(values: pa.Array, rows: Collection[int]) -> pa.Array:
@@ -73,8 +77,8 @@ class ValueFormat(Protocol):
     def type(self) -> pa.DataType:
         """The type of the decoded values."""
 
-    def decode(self, values: pa.Array) -> Decoded:
-        """Decode the values of a binary array."""
+    def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
+        """Decode the values of a binary array; with `new_fields` also what the schema does not name."""
 
 
 class ConversionError(Exception):
@@ -147,7 +151,7 @@ class TextFormat:
         """Spark's string."""
         return pa.string()
 
-    def decode(self, values: pa.Array) -> Decoded:
+    def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
         """Decode the texts."""
         return decode_apart(values, as_text, pa.string())
 

@@ -47,6 +47,7 @@ from kclient.spark.decoding.formats import (
     width,
     without,
 )
+from kclient.spark.decoding.json_new_fields import new_fields_of
 
 READ_AS_TEXT: Final = (
     pa.date32(),
@@ -77,12 +78,26 @@ class JsonFormat:
         _check(option, kind, "")
         return cls(kind, max_elements=max_elements)
 
-    def decode(self, values: pa.Array) -> Decoded:
-        """Decode the values; a JSON null becomes null."""
+    def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
+        """Decode the values; a JSON null becomes null.
+
+        If fields that the schema does not name are asked for, a batch without any is parsed once too.
+        """
         large = self.too_large(values)
-        decoded = decode_apart(without(values, large), self._parse, self.type, self._fault_of)
-        reason = BadValue(too_many(self.max_elements, ELEMENTS_OPTION))
-        return Decoded(decoded.array, {**decoded.bad, **dict.fromkeys(large, reason)})
+        bad = dict.fromkeys(large, BadValue(too_many(self.max_elements, ELEMENTS_OPTION)))
+        values = without(values, large)
+        if new_fields and (whole := self._all_named(values)) is not None:
+            return Decoded(whole, bad)
+        decoded = decode_apart(values, self._parse, self.type, self._fault_of)
+        new = new_fields_of(values, self.type) if new_fields else {}
+        return Decoded(decoded.array, decoded.bad | bad, new)
+
+    def _all_named(self, values: pa.Array) -> pa.Array | None:
+        """Return the parsed values, None if one is bad or has a field that the schema does not name."""
+        try:
+            return self._parse(values, unexpected="error")
+        except ConversionError:
+            return None
 
     def _fault_of(self, data: bytes) -> str | None:
         return fault_of(data, self.type)
@@ -94,14 +109,6 @@ class JsonFormat:
             return []
         rows: list[int] = pc.indices_nonzero(pc.greater(pc.binary_length(values), longest)).to_pylist()
         return [row for row in rows if has_more(values[row].as_py(), self.type, self.max_elements)]
-
-    def knows(self, values: pa.Array) -> bool:
-        """Return whether all values can be parsed, and have no field that the schema does not name."""
-        try:
-            self._parse(values, unexpected="error")
-        except ConversionError:
-            return False
-        return True
 
     def _parse(self, values: pa.Array, unexpected: str = "ignore") -> pa.Array:
         texts = as_text(values).fill_null(NULL)

@@ -54,7 +54,7 @@ class ProtobufFormat:
         """Build the format. Raises ConfigError with the field that has no Spark type."""
         return cls(given, _reader(given).column.type, max_elements=max_elements)
 
-    def decode(self, values: pa.Array) -> Decoded:
+    def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
         """Decode the messages, field by field."""
         reader = _reader(self.given)
         reasons: dict[int, str] = {}

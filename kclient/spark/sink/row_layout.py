@@ -3,13 +3,7 @@
     _topic _partition _offset _timestamp _headers _key   payload   [_rescued]   _ingest_batch
 
 The payload of a raw or text value is one column, `value`. The fields of a decoded struct are columns of their own, and
-`_rescued` holds the fields of a JSON document that the schema does not name, as JSON text:
-
-    schema a BIGINT, o STRUCT<x: BIGINT>     {"a": 1, "b": 2, "o": {"x": 3, "y": [4]}}  →  {"b":2,"o":{"y":[4]}}
-
-Objects inside of arrays are not searched. A document without such fields, or one that cannot be read, gives null.
-Values keep the document's own text, so that no digit of a number is lost. A value that is not strict JSON (NaN, an
-infinity, a duplicate name in it) is kept as a string of its text.
+`_rescued` holds the fields of a value that the schema does not name, as JSON text: null where there are none.
 
 A dead letter has the same coordinates, the raw key and value, and the reason why they could not be decoded. Pure of
 pyspark.
@@ -18,9 +12,8 @@ pyspark.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
@@ -30,8 +23,6 @@ from kclient.errors import ConfigError, DecodeError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.decoding import ValueDecoder
 from kclient.spark.decoding.decoder import BAD_COLUMNS, COORDINATES, ERROR, RAW
-from kclient.spark.decoding.formats import without
-from kclient.spark.decoding.json_format import JsonFormat
 from kclient.text import format_names
 
 NAMES: Final = {
@@ -44,6 +35,7 @@ NAMES: Final = {
 }
 """Column of the source → column of a landed row."""
 
+RESCUED: Final = "_rescued"
 BATCH: Final = "_ingest_batch"
 CONSTANT: Final = ("topic", "partition")
 """Columns that are constant in a range; they are not read from the records."""
@@ -53,7 +45,7 @@ CONSTANT: Final = ("topic", "partition")
 class RowLayout:
     """Which columns of a range are read and written. `batch` is the number of the batch, None in a backfill.
 
-    `rescue` keeps fields of JSON that the schema does not name; `refuse_new` makes bad records of such values.
+    `rescue` keeps fields that the schema does not name; `refuse_new` makes bad records of values with such fields.
     """
 
     batch: int | None = None
@@ -93,16 +85,12 @@ class RowLayout:
         """Decode the values of a batch of `read()`. Raises DecodeError if a bad value ends the job."""
         if self.decoder is None:
             return batch
-        decoded = self.decoder.decode(batch)
-        form = self.decoder.formats.get("value")
-        if not (self.rescue or self.refuse_new) or not isinstance(form, JsonFormat):
-            return decoded
-        new = rescued(batch.column("value"), form)
-        return (
-            decoded.append_column(RESCUED, new)
-            if self.rescue
-            else _refused(self.decoder, batch, decoded, new)
-        )
+        if not (self.rescue or self.refuse_new):
+            return self.decoder.decode(batch)
+        decoded, new = self.decoder.decode_with_new_fields(batch)
+        if self.refuse_new:
+            return _refused(self.decoder, batch, decoded, new) if new else decoded
+        return decoded.append_column(RESCUED, _column(new, len(batch)))
 
     def landed(self, topic: str, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as they are written."""
@@ -154,34 +142,43 @@ class RowLayout:
         }
 
 
+def _column(texts: Mapping[int, str], rows: int) -> pa.Array:
+    """Return the texts by row as a column, null where there is none."""
+    if not texts:
+        return pa.nulls(rows, pa.string())
+    return pa.array([texts.get(row) for row in range(rows)], pa.string())
+
+
 def _refused(
-    decoder: ValueDecoder, raw: pa.RecordBatch, decoded: pa.RecordBatch, new: pa.Array
+    decoder: ValueDecoder, raw: pa.RecordBatch, decoded: pa.RecordBatch, new: Mapping[int, str]
 ) -> pa.RecordBatch:
-    """Return the batch with values that have new fields (`new` is not null) as bad records. Raises DecodeError."""
-    if new.null_count == len(new):
-        return decoded
-    texts = [None if text is None else _described(text) for text in new.to_pylist()]
+    """Return the batch with values that have new fields as bad records. Raises DecodeError."""
     if ERROR not in decoded.schema.names:
-        row = next(row for row, text in enumerate(texts) if text is not None)
-        topic, partition, offset = (raw.column(name)[row].as_py() for name in COORDINATES)
-        raise DecodeError(
-            f"{topic}-{partition} at offset {offset}: the value {texts[row]}. Give a schema that names them with "
-            f"--on-new-field add, keep them with --on-new-field rescue, or {decoder.instead} to go on without it.",
-            topic=topic,
-            partition=partition,
-            offset=offset,
-            part="value",
-        )
-    is_new = pc.is_valid(new)
-    errors = pa.array([None if text is None else f"value: json: {text}" for text in texts], pa.string())
-    value = decoded.column("value")
+        raise _new_field_error(decoder, raw, new)
+    name, rows = decoder.formats["value"].name, len(raw)
+    texts = _column({row: f"value: {name}: {_described(text)}" for row, text in new.items()}, rows)
+    is_new, value = pc.is_valid(texts), decoded.column("value")
     changed = {
         "value": pc.if_else(is_new, pa.scalar(None, value.type), value),
-        ERROR: pc.coalesce(decoded.column(ERROR), errors),
+        ERROR: pc.coalesce(decoded.column(ERROR), texts),
         RAW: pc.if_else(is_new, raw.column("value"), decoded.column(RAW)),
     }
     arrays = [changed.get(name, decoded.column(name)) for name in decoded.schema.names]
     return pa.RecordBatch.from_arrays(arrays, schema=decoded.schema)
+
+
+def _new_field_error(decoder: ValueDecoder, raw: pa.RecordBatch, new: Mapping[int, str]) -> DecodeError:
+    """Return the error that ends a job at the first value with new fields."""
+    row = min(new)
+    topic, partition, offset = (raw.column(name)[row].as_py() for name in COORDINATES)
+    return DecodeError(
+        f"{topic}-{partition} at offset {offset}: the value {_described(new[row])}. Give a schema that names them with "
+        f"--on-new-field add, keep them with --on-new-field rescue, or {decoder.instead} to go on without it.",
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        part="value",
+    )
 
 
 def _described(text: str) -> str:
@@ -201,103 +198,3 @@ def bad(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _has_errors(batch: pa.RecordBatch) -> bool:
     return ERROR in batch.schema.names and batch.column(ERROR).null_count < len(batch)
-
-
-# --- fields that the schema does not name ----------------------------------------------------------------------------
-
-
-RESCUED: Final = "_rescued"
-SPACE: Final = re.compile(r"[ \t\r\n]*")
-
-
-def rescued(values: pa.Array, form: JsonFormat) -> pa.Array:
-    """Return the fields of each value that the schema leaves out.
-
-    A batch without such fields is only read by Arrow's parser, which is fast.
-    """
-    values = without(values, form.too_large(values))
-    if form.knows(values):
-        return pa.nulls(len(values), pa.string())
-    return pa.array([_text(value, form.type) for value in values.to_pylist()], pa.string())
-
-
-def _text(value: bytes | None, kind: pa.DataType) -> str | None:
-    try:
-        text = "" if value is None else value.decode()
-        start = _past(text, 0)
-        if text[start : start + 1] != "{" or not pa.types.is_struct(kind):
-            return None
-        kept, end = _kept(text, start, kind)
-    except (ValueError, RecursionError):
-        return None
-    return kept if kept and _past(text, end) == len(text) else None
-
-
-def _kept(text: str, at: int, kind: pa.StructType) -> tuple[str, int]:
-    """Return the fields of the object at `at` that the type does not have, at any depth, and where the object ends.
-
-    Raise ValueError for text that is not JSON.
-    """
-    known = {field.name: field.type for field in kind}
-    kept: dict[str, str] = {}
-    at, sign = _past(text, at + 1), ","
-    if text[at : at + 1] == "}":
-        return "", at + 1
-    while sign == ",":
-        begin = at
-        _behind(text, at, '"')  # only a string is a name
-        name, at = ANY.raw_decode(text, at)
-        label = text[begin:at]
-        at = _past(text, _behind(text, _past(text, at), ":"))
-        if name not in known:
-            value, at = _value(text, at)
-        elif pa.types.is_struct(known[name]) and text[at : at + 1] == "{":
-            value, at = _kept(text, at, known[name])
-        else:
-            value, at = "", ANY.raw_decode(text, at)[1]
-        if value:
-            kept[name] = f"{label}:{value}"
-        at = _past(text, at)
-        sign = text[at : at + 1]
-        at = _past(text, at + 1) if sign == "," else at
-    return "{" + ",".join(kept.values()) + "}" if kept else "", _behind(text, at, "}")
-
-
-def _value(text: str, at: int) -> tuple[str, int]:
-    """Return a value's text; as a JSON string if other readers of JSON would refuse it."""
-    try:
-        _, end = STRICT.raw_decode(text, at)
-    except _NotStrict:
-        _, end = ANY.raw_decode(text, at)
-        return json.dumps(text[at:end]), end
-    return text[at:end], end
-
-
-def _behind(text: str, at: int, sign: str) -> int:
-    if text[at : at + 1] != sign:
-        raise ValueError(f"no {sign}")
-    return at + 1
-
-
-def _past(text: str, at: int) -> int:
-    """Return where the white space at `at` ends."""
-    return cast("re.Match[str]", SPACE.match(text, at)).end()
-
-
-class _NotStrict(Exception):
-    """Raised for NaN, an infinity, or a field that occurs twice."""
-
-
-def _constant(_: str) -> None:
-    raise _NotStrict
-
-
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise _NotStrict
-
-
-ANY: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
-STRICT: Final = json.JSONDecoder(
-    parse_float=str, parse_int=str, parse_constant=_constant, object_pairs_hook=_once
-)
