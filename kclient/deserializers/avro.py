@@ -45,13 +45,17 @@ class AvroReader:
     elements: AvroElements
 
     @classmethod
-    def of(cls, written: str, wanted: str | None, *, objects: bool = False) -> AvroReader:
+    def of(
+        cls, written: str, wanted: str | None, *, objects: bool = False, names: bool = False
+    ) -> AvroReader:
         """Return the reader of values of the schema `written`, resolved to `wanted` (None: as they were written).
 
-        Raises BadValueError for a schema that cannot be used.
+        With `names` a record in a union is a tuple of its name and itself. Raises BadValueError for a schema that
+        cannot be used.
         """
         library = avro_library()
         read, unresolved = library.schemaless_reader, library.read.SchemaResolutionError
+        read = functools.partial(read, return_record_name=True) if names else read
         try:
             writer = strict(written, objects=objects)
         except schema_errors() as exc:

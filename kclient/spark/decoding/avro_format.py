@@ -20,6 +20,7 @@ from kclient.deserializers.avro import AvroReader
 from kclient.deserializers.elements import MAX_ELEMENTS, BadValueError
 from kclient.deserializers.frame import FRAME_SIZE, NO_FRAME, schema_id_of, unexpected_id
 from kclient.network.schema_registry import SchemaRegistry, UnknownSchemaError, avro_text, runtime
+from kclient.spark.decoding.avro_new_fields import AvroNewFields, new_fields_of
 from kclient.spark.decoding.avro_schema import AvroReaderSchema, arrow_type, checked, micros
 from kclient.spark.decoding.formats import (
     ELEMENTS_OPTION,
@@ -65,10 +66,10 @@ class AvroFormat:
 
     def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
         """Decode values, each with the schema of its writer."""
-        reading = _Reading(self)
+        reading = _Reading(self, new_fields=new_fields)
         pieces = (decode_apart(made, self._typed, self.type) for made in reading.pieces(values))
         decoded = joined(pieces)
-        return Decoded(decoded.array, {**decoded.bad, **reading.bad})
+        return Decoded(decoded.array, {**decoded.bad, **reading.bad}, reading.new)
 
     def _typed(self, made: list[Any]) -> pa.Array:
         try:
@@ -79,16 +80,20 @@ class AvroFormat:
 
 
 class _Reading:
-    """Decodes one batch: resolves the schema ids in it, and collects its bad values."""
+    """Decodes one batch: resolves the schema ids in it, and collects its bad values and new fields."""
 
-    def __init__(self, avro: AvroFormat) -> None:
+    def __init__(self, avro: AvroFormat, *, new_fields: bool) -> None:
         self.bad: dict[int, BadValue] = {}
+        self.new: dict[int, str] = {}
         self._avro = avro
         self._framed = avro.registry is not None or avro.ids is not None
         self._first_unknown: int | None = None
         self._waited_ms = 0
         self._objects = 0.0
         self._readers: dict[int | None, AvroReader | str] = {}
+        self._looks = new_fields
+        self._with_new: dict[int | None, AvroNewFields] = {}
+        """By schema id, what reads new fields: of ids alone whose schema has fields that the reader does not name."""
         if not self._framed:
             self._readers[None] = self._reader(avro.schema)
 
@@ -114,6 +119,8 @@ class _Reading:
             return self._refuse(row, written, schema_id)
         try:
             made = written.value(data, start, self._avro.max_elements, ELEMENTS_OPTION)
+            if schema_id in self._with_new:
+                self._keep_new(row, schema_id, data)
         except BadValueError as exc:
             return self._refuse(row, str(exc), schema_id)
         self._objects += len(data) * written.elements.per_byte
@@ -121,6 +128,11 @@ class _Reading:
 
     def _refuse(self, row: int, reason: str, schema_id: int | None) -> None:
         self.bad[row] = BadValue(reason, schema_id)
+
+    def _keep_new(self, row: int, schema_id: int | None, data: bytes) -> None:
+        found = self._with_new[schema_id].text(data, FRAME_SIZE, self._avro.max_elements, ELEMENTS_OPTION)
+        if found is not None:
+            self.new[row] = found
 
     def _find(self, schema_id: int | None) -> AvroReader | str:
         found = self._readers[schema_id] = self._writer(schema_id)
@@ -134,14 +146,22 @@ class _Reading:
             return unexpected_id(schema_id)
         began_ms = runtime.wall_ms()
         try:
-            found = avro.registry.schema(schema_id)
-            return self._reader(avro_text(found, f"schema id {schema_id}"))
+            text = avro_text(avro.registry.schema(schema_id), f"schema id {schema_id}")
+            return self._registered(schema_id, text)
         except UnknownSchemaError as exc:
             self._first_unknown = schema_id if self._first_unknown is None else self._first_unknown
             self._waited_ms += runtime.wall_ms() - began_ms
             if self._waited_ms > MAX_WAIT_MS:
                 raise avro.registry.slow(self._first_unknown) from None
             return str(exc)
+
+    def _registered(self, schema_id: int, written: str) -> AvroReader | str:
+        found = self._reader(written)
+        if self._looks and isinstance(found, AvroReader):
+            new = new_fields_of(written, self._avro.schema)
+            if new is not None:
+                self._with_new[schema_id] = new
+        return found
 
     def _reader(self, written: str) -> AvroReader | str:
         """Return the reader for values of this writer schema, or the reason for which there is none."""

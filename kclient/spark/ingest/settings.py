@@ -82,6 +82,8 @@ def _names(pairs: Mapping[str, str]) -> str:
 
 REGISTRY: Final = "registry:"
 INFER: Final = "infer"
+WITH_NEW_FIELDS: Final = ("json", "avro")
+"""Formats whose values may have fields that a schema does not name, and whose decoders find them."""
 BAD_RECORDS: Final[Mapping[str, str]] = {"fail": "fail", "null": "column", "dlq": "column"}
 
 
@@ -162,8 +164,8 @@ class IngestSettings:
 
     @property
     def rescue(self) -> bool:
-        """Whether fields of JSON that the schema does not name land in a column of their own."""
-        return self.format == "json" and self.on_new_field in ("rescue", "add")
+        """Whether fields that the schema does not name land in a column of their own."""
+        return self.format in WITH_NEW_FIELDS and self.on_new_field in ("rescue", "add")
 
     def stream_options(
         self,
@@ -394,17 +396,19 @@ def _decoding(found: Found) -> Iterator[str]:
 def _new_fields(form: str, found: Found) -> Iterator[str]:
     """Yield what is wrong with --on-new-field: a table has columns of its own, whatever the format."""
     rule, sink = found.get("on_new_field", "ignore"), found.get("sink")
-    if rule == "ignore" or form == "json":
+    if rule == "ignore" or form in WITH_NEW_FIELDS:
         return
-    if rule != "add":
+    if form != "protobuf":
+        yield f"--on-new-field {rule} is for --format json and avro: values of --format {form} have no fields"
+    elif rule != "add":
         yield (
-            f"--on-new-field {rule} is for --format json: avro and protobuf leave out what the reader's schema does "
-            "not name while they decode. Give the newest schema with --on-new-field add"
+            f"--on-new-field {rule} is for --format json and avro: protobuf leaves out what the message does not name "
+            "while it decodes. Give the newest message with --on-new-field add"
         )
-    elif form not in ("avro", "protobuf") or sink is None or not sink.is_lake:
+    elif sink is None or not sink.is_lake:
         yield (
-            "--on-new-field add is for --format json, and for avro and protobuf into --sink iceberg:… or delta:…: "
-            "in files these formats need no leave, because they define how their schemas change"
+            "--on-new-field add is for --format json and avro, and for protobuf into --sink iceberg:… or delta:…: in "
+            "files this format needs no leave, because it defines how messages change"
         )
 
 

@@ -126,8 +126,8 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
         ({"on_new_field": "add"}, "--on-new-field add is for --format json"),
         ({"on_new_field": "fail"}, "--on-new-field fail is for --format json"),
         (
-            {"on_new_field": "rescue", **JSON, "format": "avro"},
-            "--on-new-field rescue is for --format json: avro and protobuf leave",
+            {"on_new_field": "rescue", **JSON, "format": "protobuf"},
+            "--on-new-field rescue is for --format json and avro: protobuf leaves",
         ),
         ({"format": "avro", "schema": "infer"}, "--schema infer is for --format json"),
         ({"dlq": "table:a.b.c", "on_bad_record": "dlq", **JSON}, "--dlq must be parquet:DIRECTORY"),
@@ -305,6 +305,7 @@ def test_fields_are_rescued_where_a_schema_was_found_or_may_grow() -> None:
     assert not parse(**JSON, on_new_field="fail").rescue
     assert parse(**JSON, on_new_field="add").rescue
     assert parse(**JSON, on_new_field="rescue").rescue
+    assert parse(format="avro", schema='{"type": "int"}', on_new_field="rescue").rescue
     inferred = parse(format="json", schema="infer")
     assert inferred.rescue
     assert not parse(format="json", schema="infer", on_new_field="ignore").rescue

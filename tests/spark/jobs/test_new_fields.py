@@ -1,0 +1,111 @@
+"""Jobs whose values have fields that the schema does not name: kept, refused, or left out, in both engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kclient.embedded import EmbeddedCluster
+from kclient.errors import DecodeError
+from kclient.network import schema_registry as registry_module
+from kclient.spark.sink import manifest
+from tests.spark.jobs.support import run
+from tests.spark.registry import RegistryServer, registry_server
+from tests.spark.test_decoding_avro import by_fastavro
+
+pytestmark = pytest.mark.timeout(90)
+
+OLD = {"type": "record", "name": "Order", "fields": [{"name": "a", "type": "long"}]}
+NEW = {**OLD, "fields": [*OLD["fields"], {"name": "pin", "type": "string"}]}
+
+
+@pytest.fixture(params=["direct", "spark"])
+def engine(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The settings of an engine, which is there."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return {"engine": request.param, "parallelism": None}
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(topics={"orders": 1}) as running:
+        yield running
+
+
+@pytest.fixture
+def registry() -> Iterator[RegistryServer]:
+    registry_module._schemas.clear()
+    registry_module._unknown.clear()
+    with registry_server() as server:
+        yield server
+
+
+def avro(registry: RegistryServer) -> dict[str, Any]:
+    """A job that reads by the old schema what the registry's frame says."""
+    options = [f"schema.registry.url={registry.url}", "schema.registry.allowHttp=true"]
+    return {"format": "avro", "schema": json.dumps(OLD), "options": options}
+
+
+def written(registry: RegistryServer, schema: Any, **value: Any) -> bytes:
+    number = registry.add("orders-value", schema)
+    return b"\0" + number.to_bytes(4, "big") + by_fastavro(schema, value)
+
+
+def landed(sink: Path) -> list[tuple[Any, ...]]:
+    tables = [pq.read_table(path, partitioning=None) for path in manifest.files(sink)]
+    rows = pa.concat_tables(tables, promote_options="default").sort_by("_offset").to_pylist()
+    return [tuple(row.get(name, "-") for name in ("a", "_rescued")) for row in rows]
+
+
+def dead_letters(sink: Path) -> list[tuple[Any, ...]]:
+    rows = [
+        row for path in manifest.files(sink) for row in pq.read_table(path, partitioning=None).to_pylist()
+    ]
+    return [(row["_offset"], row["_raw"], row["_error"]) for row in rows]
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize("rule", ["rescue", "add"])
+def test_new_fields_of_avro_are_kept(
+    cluster: EmbeddedCluster, registry: RegistryServer, tmp_path: Path, engine: dict[str, Any], rule: str
+) -> None:
+    cluster.produce("orders", [written(registry, OLD, a=1), written(registry, NEW, a=2, pin="x"), None])
+    run(cluster, tmp_path, **avro(registry), **engine, on_new_field=rule)
+    assert landed(tmp_path / "sink") == [(1, None), (2, '{"pin":"x"}'), (None, None)]
+
+
+@pytest.mark.spec("SP-87", "SP-88")
+def test_new_fields_of_avro_make_dead_letters(
+    cluster: EmbeddedCluster, registry: RegistryServer, tmp_path: Path, engine: dict[str, Any]
+) -> None:
+    values = [written(registry, OLD, a=1), written(registry, NEW, a=2, pin="secret"), b"no frame"]
+    cluster.produce("orders", values)
+    dead = {"on_bad_record": "dlq", "dlq": f"parquet:{tmp_path / 'dlq'}"}
+    run(cluster, tmp_path, **avro(registry), **engine, on_new_field="fail", **dead)
+    assert landed(tmp_path / "sink") == [(1, "-")]
+    new, bad = dead_letters(tmp_path / "dlq")
+    assert new == (1, values[1], "value: avro: has fields that the schema does not name: pin")
+    assert bad[:2] == (2, values[2])
+
+
+@pytest.mark.spec("SP-87")
+def test_a_new_field_of_avro_stops_the_job_before_anything_of_its_batch_lands(
+    cluster: EmbeddedCluster, registry: RegistryServer, tmp_path: Path
+) -> None:
+    cluster.produce("orders", [written(registry, OLD, a=1), written(registry, NEW, a=2, pin="secret")])
+    with pytest.raises(
+        DecodeError, match=r"the value has fields that the schema does not name: pin\."
+    ) as caught:
+        run(cluster, tmp_path, **avro(registry), on_new_field="fail")
+    assert (caught.value.topic, caught.value.offset) == ("orders", 1)
+    assert "secret" not in str(caught.value)
+    assert manifest.count(tmp_path / "sink") == 0
+    run(cluster, tmp_path, **avro(registry), on_new_field="ignore")
+    assert landed(tmp_path / "sink") == [(1, "-"), (2, "-")]
