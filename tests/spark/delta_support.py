@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -60,6 +61,18 @@ def records(start: int, rows: int) -> pa.RecordBatch:
 def offsets(sink: DeltaSink, version: int | None = None) -> list[int]:
     """The offsets of all rows, read by Polars."""
     return sorted(polars.read_delta(sink.url, version=version)["_offset"].to_list())
+
+
+def by_polars(sink: DeltaSink, where: str) -> list[int]:
+    """The offsets of rows that meet a condition of SQL; Polars opens only the files that may have some."""
+    rows = polars.scan_delta(sink.url).filter(polars.sql_expr(where)).select("_offset").collect()
+    return sorted(rows["_offset"].to_list())
+
+
+def by_duckdb(sink: DeltaSink, where: str) -> list[int]:
+    """The same by DuckDB, which hands the condition to the dataset of delta-rs."""
+    rows = DeltaTable(sink.url).to_pyarrow_dataset()  # noqa: F841 DuckDB finds it by its name
+    return sorted(row[0] for row in duckdb.sql(f"SELECT _offset FROM rows WHERE {where}").fetchall())
 
 
 def other_writer(sink: DeltaSink) -> DeltaTable:

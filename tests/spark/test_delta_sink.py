@@ -25,11 +25,24 @@ from kclient.spark.sink import tables
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.tables import TableCommit, TableProgress, TableUnavailable
 from kclient.types import TopicPartition
-from tests.spark.delta_support import JOB, LAYOUT, TP, created, offsets, other_writer, written
+from tests.spark.delta_support import (
+    JOB,
+    LAYOUT,
+    TP,
+    by_duckdb,
+    by_polars,
+    created,
+    offsets,
+    other_writer,
+    written,
+)
 from tests.spark.memory_table import PausedRuntime
 
 OTHER = TopicPartition("orders", 1)
 KEYS = ("topic", "date(timestamp)")
+
+
+READERS = {"polars": by_polars, "duckdb": by_duckdb}
 
 
 @pytest.fixture
@@ -101,6 +114,11 @@ def test_bounds_in_the_log_let_a_reader_skip_files(sink: DeltaSink) -> None:
     assert actions["min._offset"].to_pylist() == [0, 10]
     assert actions["max._offset"].to_pylist() == [9, 19]
     assert actions["null_count._key"].to_pylist() == [None, None]  # raw bytes have no statistics
+    (Path(sink.url) / actions["path"][0].as_py()).unlink()  # a reader that opened it would fail
+    for later in READERS.values():
+        assert later(sink, "_offset >= 12") == list(range(12, 20))
+        with pytest.raises((OSError, duckdb.Error), match=r"(?i)no such file"):
+            later(sink, "_offset >= 9")
 
 
 def test_jobs_and_partitions_of_one_table_do_not_touch_each_other(sink: DeltaSink) -> None:
