@@ -32,7 +32,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -48,6 +48,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.runtime import Runtime
 from kclient.spark.sink import store, table_files
 from kclient.spark.sink.atomic_files import sink_errors, sync
+from kclient.spark.sink.delta_errors import delta_errors, reason_of
 from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
 from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_keys, column_of, key_of, text_of
 from kclient.spark.sink.delta_statistics import statistics
@@ -109,13 +110,6 @@ _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})
 _OF_TOPIC: Final = re.compile(r"/(?P<topic>[^/]+)/id", re.ASCII)
 _NOT_IN_NAMES: Final = re.compile(r"[ ,;{}()\n\t=]|\A\Z")
 _TAKEN: Final = re.compile(r"Failed to commit transaction: \d+$|already exists", re.IGNORECASE)
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
-_QUERY: Final = re.compile(r"\?[^\s\"'<>)]*")
-_REFUSED: Final = re.compile(
-    r"lacked the necessary privileges|PermissionDenied|Permission denied|Unauthenticated|Access ?Denied|NoSuchBucket"
-    r"|InvalidAccessKeyId|SignatureDoesNotMatch|Read-only file system",
-    re.IGNORECASE,
-)
 
 
 class DeltaSink:
@@ -445,25 +439,8 @@ class DeltaSink:
                 sync(path)
                 sync(path.parent)
 
-    @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        """Turn what delta-rs and the log raise into SinkError if it is final, else into TableUnavailable."""
-        from deltalake.exceptions import DeltaProtocolError, SchemaMismatchError
-
-        try:
-            yield
-        except (SinkError, ConfigError, TableConflict, TableUnavailable):
-            raise
-        except Exception as exc:  # delta-rs raises Exception itself, too
-            reason = f"{doing} failed: {_reason(exc)}"
-            final = isinstance(exc, DeltaProtocolError | SchemaMismatchError | ValueError | KeyError)
-            if final or _REFUSED.search(str(exc)):
-                raise SinkError(
-                    f"{self.name}: {reason}. The table, the permissions or the credentials do not allow it. Correct "
-                    "that, and start again: nothing will count twice.",
-                    path=self.url,
-                ) from exc
-            raise TableUnavailable(reason) from exc
+    def _errors(self, doing: str) -> AbstractContextManager[None]:
+        return delta_errors(self.url, doing)
 
 
 # --- what is written into the log ------------------------------------------------------------------------------------
@@ -545,7 +522,7 @@ def delta_schema(table: str, columns: pa.Schema) -> Schema:
         try:
             schema = Schema.from_arrow(columns)
         except Exception as exc:  # noqa: BLE001 delta-rs raises Exception itself
-            problems = [_reason(exc)]
+            problems = [reason_of(exc)]
         else:
             there = pa.schema(schema.to_arrow())
             problems = [
@@ -574,9 +551,3 @@ def _fits(rows: pa.DataType, table: pa.DataType) -> bool:
     if pa.types.is_integer(rows) and pa.types.is_integer(table):
         return bool(rows.bit_width <= table.bit_width)
     return bool(rows == table or (rows, table) == (pa.float32(), pa.float64()))
-
-
-def _reason(exc: Exception) -> str:
-    """Return the first lines of an error of delta-rs, without colours and without the query of a URL."""
-    text = _QUERY.sub("?…", _COLOURS.sub("", str(exc))).replace("↳", "")
-    return " ".join(text.split())[:300].rstrip(". ") or type(exc).__name__
