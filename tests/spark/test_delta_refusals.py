@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema, write_deltalake
 
-from kclient.errors import SinkError
-from kclient.spark.sink import tables
+from kclient.errors import ConfigError, SinkError
+from kclient.spark.sink import delta, tables
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.tables import TableCommit
-from tests.spark.delta_support import LAYOUT, created, other_writer, written
+from tests.spark.delta_support import LAYOUT, created, offsets, other_writer, written
 from tests.spark.memory_table import PausedRuntime
 
 
@@ -91,8 +92,96 @@ def test_a_commit_that_delta_rs_refuses_for_the_protocol_is_not_tried_again(
     """Also where kclient's own check lets it pass: another release of delta-rs may have other features."""
     wanted = written(sink, 0)
     upgrade(sink, **protocol)
-    monkeypatch.setattr(DeltaSink, "_check_features", lambda *_: None)
+    monkeypatch.setattr(delta, "check_features", lambda *_: None)
     loads.clear()
     with pytest.raises(SinkError, match=rf"{reason}.*Upgrade deltalake"):
         commit(sink, wanted)
     assert len(loads) == 1
+
+
+@pytest.mark.parametrize("number", [6, 8])
+def test_a_protocol_of_writers_that_delta_rs_lacks_is_refused_before_anything_is_written(
+    sink: DeltaSink, number: int
+) -> None:
+    upgrade(sink, minReaderVersion=1, minWriterVersion=number)
+    for evolves in (False, True):
+        with pytest.raises(ConfigError, match=f"its protocol {number} for writers is not supported"):
+            sink.check(LAYOUT.schema(), ("topic",), evolves=evolves)
+
+
+# --- type widening
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "typeWidening-preview"])
+def test_a_table_with_type_widening_is_refused_with_the_way_out(
+    sink: DeltaSink, loads: list[str], feature: str
+) -> None:
+    wanted = written(sink, 0)
+    upgrade(sink, **features(feature, reads=True))
+    says = rf"its feature {feature} is not supported.* DROP FEATURE '{feature}' .* TRUNCATE HISTORY"
+    for evolves in (False, True):
+        with pytest.raises(ConfigError, match=says):
+            sink.check(LAYOUT.schema(), ("topic",), evolves=evolves)
+    loads.clear()
+    with pytest.raises(ConfigError, match=says):
+        commit(sink, wanted)
+    assert len(loads) == 1
+
+
+INT = pa.int32()
+NAMED = pa.struct([("a", INT)])
+WIDER = [
+    (pa.int8(), pa.int16()),
+    (INT, pa.int64()),
+    (INT, pa.float64()),
+    (INT, pa.decimal128(12, 2)),
+    (pa.int64(), pa.decimal128(20, 0)),
+    (pa.date32(), pa.timestamp("us")),
+    (pa.decimal128(4, 2), pa.decimal128(6, 3)),
+    (NAMED, pa.struct([("a", pa.int64())])),
+    (pa.list_(NAMED), pa.list_(pa.struct([("a", pa.int64())]))),
+    (pa.map_(pa.string(), INT), pa.map_(pa.string(), pa.int64())),
+]
+OTHER = [
+    (INT, pa.string()),
+    (pa.int64(), pa.float64()),
+    (INT, pa.decimal128(10, 2)),
+    (pa.decimal128(6, 2), pa.decimal128(6, 3)),
+    (pa.date32(), pa.timestamp("us", "UTC")),
+    (NAMED, pa.struct([("a", pa.int64()), ("b", INT)])),
+    (NAMED, pa.struct([("a", pa.string())])),
+    (NAMED, pa.list_(INT)),
+]
+
+
+@pytest.mark.parametrize(
+    ("there", "rows", "widens"),
+    [*((*pair, True) for pair in WIDER), *((*pair, False) for pair in OTHER)],
+    ids=str,
+)
+def test_rows_with_another_type_than_the_table_are_refused_at_once(
+    tmp_path: Path, there: pa.DataType, rows: pa.DataType, widens: bool
+) -> None:
+    url = str(tmp_path)
+    columns = LAYOUT.schema()
+    DeltaTable.create(url, Schema.from_arrow(columns.append(pa.field("id", there))))
+    wanted = columns.append(pa.field("id", rows)).append(pa.field("new", INT))
+    for act in (DeltaSink(url).check, DeltaSink(url).prepare):
+        with pytest.raises(ConfigError, match="its id is ") as caught:
+            act(wanted, ("topic",), evolves=True)
+        assert ("needs type widening" in str(caught.value)) == widens
+        assert ("Type widening changes a column" in str(caught.value)) == widens
+    assert DeltaTable(url).version() == 0  # no column was added
+
+
+def test_a_table_that_was_written_again_with_the_wider_type_takes_the_next_batch(sink: DeltaSink) -> None:
+    """The way out that the refusal names."""
+    commit(sink, written(sink, 0))
+    wider = LAYOUT.schema().set(1, pa.field("_partition", pa.int64()))
+    with pytest.raises(ConfigError, match="its _partition is int32, and int64 needs type widening"):
+        sink.check(wider, ("topic",), evolves=True)
+    rows = other_writer(sink).to_pyarrow_table()
+    write_deltalake(sink.url, rows.cast(wider), mode="overwrite", schema_mode="overwrite")
+    sink.check(wider, ("topic",), evolves=False)
+    assert commit(sink, written(sink, 1))
+    assert offsets(sink) == list(range(20))

@@ -390,7 +390,7 @@ def test_rows_are_written_with_the_columns_of_a_table_that_is_there(tmp_path: Pa
     ("columns", "reason"),
     [
         ({"_key": None}, "the table has no column _key"),
-        ({"_offset": pa.int32()}, "its _offset is int32, not int64"),
+        ({"_offset": pa.int32()}, "its _offset is int32, and int64 needs type widening"),
         ({"must": pa.field("must", pa.int64(), nullable=False)}, "its must must not be null"),
     ],
 )

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -48,9 +48,11 @@ from kclient.errors import ConfigError, SinkError
 from kclient.runtime import Runtime
 from kclient.spark.sink import store, table_files
 from kclient.spark.sink.atomic_files import sink_errors, sync
-from kclient.spark.sink.delta_errors import delta_errors, reason_of
+from kclient.spark.sink.delta_errors import delta_errors
+from kclient.spark.sink.delta_features import check_features
 from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
-from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_keys, column_of, key_of, text_of
+from kclient.spark.sink.delta_partitions import DeltaPartitioning, key_of, text_of
+from kclient.spark.sink.delta_schema import check_rows, delta_schema, new_table
 from kclient.spark.sink.delta_statistics import statistics
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import PartitionKey, TableFiles, partition_key
@@ -71,7 +73,7 @@ from kclient.text import format_names
 from kclient.types import TopicPartition
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable, Schema, Transaction
+    from deltalake import DeltaTable, Transaction
     from deltalake.transaction import AddAction
 
 REMOTE_OPTIONS: Final = {
@@ -82,33 +84,8 @@ REMOTE_OPTIONS: Final = {
 }
 """The bounds of one request to an object store, and of its repetitions: those of a `Store`."""
 
-FEATURES: Final = frozenset(
-    {
-        "appendOnly",
-        "changeDataFeed",  # for added files the feed is the files themselves
-        "checkConstraints",  # what they and the next two compute or check is refused where there is any
-        "generatedColumns",
-        "invariants",
-        "columnMapping",
-        "deletionVectors",
-        "timestampNtz",
-        "v2Checkpoint",
-    }
-)
-"""Features of a table that ask nothing of a writer who only adds files, or whose demands are checked here.
-
-delta-rs 1.6 commits to tables with these. It refuses typeWidening, vacuumProtocolCheck, clustering and domainMetadata.
-"""
-
-COMPUTED: Final = frozenset({"delta.generationExpression", "delta.identity.start", "delta.invariants"})
-CONSTRAINT: Final = "delta.constraints."
-MAPPING: Final = "delta.columnMapping.mode"
-TRACKING: Final = "delta.enableRowTracking"
-TXN_RETENTION: Final = "delta.setTransactionRetentionDuration"
-
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
 _OF_TOPIC: Final = re.compile(r"/(?P<topic>[^/]+)/id", re.ASCII)
-_NOT_IN_NAMES: Final = re.compile(r"[ ,;{}()\n\t=]|\A\Z")
 _TAKEN: Final = re.compile(r"Failed to commit transaction: \d+$|already exists", re.IGNORECASE)
 
 
@@ -231,9 +208,10 @@ class DeltaSink:
         """Check that rows with these columns can land there; write nothing. Raises ConfigError, SinkError."""
         version = self.find()
         if version is None:
-            _new_table(self.name, columns, keys)
-        elif not evolves:
-            self._files(version, columns, keys)
+            new_table(self.name, columns, keys)
+        else:
+            self._files(version, columns, keys, may_add=evolves)
+            delta_schema(self.name, pa.schema(_missing(version, columns)))
 
     def prepare(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> TableFiles:
         """Create the table, or add the columns that it lacks; return how its files are written.
@@ -246,13 +224,16 @@ class DeltaSink:
                 store_of(self.url).check_conditional_writes()
             retried(self.name, lambda: self._create(columns, keys), self._runtime)
         elif evolves:
+            self._files(
+                version, columns, keys, may_add=True
+            )  # before a column is added to a table that does not fit
             retried(self.name, lambda: self._add_columns(self.load(), columns), self._runtime)
         return self._files(load_with_retries(self, self._runtime), columns, keys)
 
     def _create(self, columns: pa.Schema, keys: Sequence[str]) -> None:
         from deltalake import DeltaTable
 
-        schema, partitions = _new_table(self.name, columns, keys)
+        schema, partitions = new_table(self.name, columns, keys)
         with self._errors("creating it"):
             DeltaTable.create(
                 self.url,
@@ -266,8 +247,7 @@ class DeltaSink:
         from deltalake import CommitProperties
         from deltalake.exceptions import CommitFailedError
 
-        there = {field.name for field in version.schema().fields}
-        more = pa.schema([field.with_nullable(True) for field in columns if field.name not in there])
+        more = pa.schema(_missing(version, columns))
         if not more:
             return
         with self._errors("adding columns to it"):
@@ -279,42 +259,27 @@ class DeltaSink:
             except CommitFailedError as exc:
                 raise TableConflict(f"version {version.version() + 1} is another writer's") from exc
 
-    def _files(self, version: DeltaTable, rows: pa.Schema, wanted: Sequence[str]) -> TableFiles:
+    def _files(
+        self, version: DeltaTable, rows: pa.Schema, wanted: Sequence[str], *, may_add: bool = False
+    ) -> TableFiles:
         """Return how rows are written for a version. Raises ConfigError where the two do not fit together."""
-        self._check_features(version)
+        check_features(self.name, version)
         table = pa.schema(version.schema().to_arrow())
         partitions = version.metadata().partition_columns
-        keys = [key_of(column, rows) for column in partitions]
-        self._check_keys(keys, partitions, wanted)
-        known = {column_of(key) for key in keys if key is not None}
-        problems = [
-            *(f"the table has no column {name}" for name in rows.names if name not in table.names),
-            *(f"its {name} is {table.field(name).type}, not {rows.field(name).type}" for name in rows.names
-              if name in table.names and not _fits(rows.field(name).type, table.field(name).type)),
-            *(f"its {field.name} must not be null" for field in table
-              if not field.nullable and field.name not in rows.names and field.name not in known),
-            *(f"its partition column {column} is in no row" for column, key in zip(partitions, keys, strict=True)
-              if key is None),
-        ]  # fmt: skip
-        if problems:
-            raise ConfigError(
-                f"{self.name} does not fit the rows of this job: {'; '.join(problems)}. Change the table, give another "
-                "--schema, or another table.",
-                problems=tuple(problems),
-            )
+        keys = {column: key_of(column, rows) for column in partitions}
+        self._check_keys(keys, wanted)
+        check_rows(self.name, table, rows, keys, may_add=may_add)
         schema = pa.schema(
             [table.field(name).remove_metadata() for name in table.names if name in rows.names]
         )
-        return TableFiles(self.url, schema, DeltaPartitioning(tuple(key for key in keys if key is not None)))
+        return TableFiles(self.url, schema, DeltaPartitioning(tuple(filter(None, keys.values()))))
 
-    def _check_keys(
-        self, keys: Sequence[PartitionKey | None], partitions: Sequence[str], wanted: Sequence[str]
-    ) -> None:
+    def _check_keys(self, keys: Mapping[str, PartitionKey | None], wanted: Sequence[str]) -> None:
         """Refuse other keys than those of the table; the default follows it. Raises ConfigError."""
         given = [partition_key(text) for text in wanted]
-        if list(keys) != given and given != [partition_key("topic")]:
+        if list(keys.values()) != given and given != [partition_key("topic")]:
             raise ConfigError(
-                f"{self.name} is partitioned by {', '.join(partitions) or 'nothing'}, and --partition-by says "
+                f"{self.name} is partitioned by {', '.join(keys) or 'nothing'}, and --partition-by says "
                 f"{', '.join(wanted)}. Leave --partition-by out to follow the table, or give another table."
             )
 
@@ -349,32 +314,9 @@ class DeltaSink:
 
     # --- checks
 
-    def _check_features(self, version: DeltaTable) -> None:
-        """Refuse a table that asks of its writers what is not done here. Raises ConfigError."""
-        settings = version.metadata().configuration
-        features = set(version.protocol().writer_features or ()) - FEATURES
-        computed = [
-            field.name for field in version.schema().fields if not COMPUTED.isdisjoint(field.metadata)
-        ]
-        problems = [
-            *(f"its feature {name} is not supported" for name in sorted(features)),
-            *(f"its column {name} is computed or checked by its writers" for name in computed),
-            *(f"it has the constraint {name.removeprefix(CONSTRAINT)}" for name in sorted(settings)
-              if name.startswith(CONSTRAINT)),
-            *(["its columns have other names in its files"] if settings.get(MAPPING, "none") != "none" else []),
-            *(["its rows are tracked"] if settings.get(TRACKING, "false") == "true" else []),
-            *([f"with {TXN_RETENTION} it forgets where jobs stand"] if TXN_RETENTION in settings else []),
-        ]  # fmt: skip
-        if problems:
-            raise ConfigError(
-                f"{self.name} cannot be written to by kclient: {'; '.join(problems)}. Give a table without that, or "
-                "one that does not exist yet.",
-                problems=tuple(problems),
-            )
-
     def _check_fits(self, base: DeltaTable, files: Sequence[WrittenFile]) -> None:
         """Refuse files that do not fit the table any more: it was changed while they were written. Raises SinkError."""
-        self._check_features(base)
+        check_features(self.name, base)
         if not files or files[0].footer is None:
             return
         written = pq.read_metadata(BytesIO(files[0].footer)).schema.to_arrow_schema()
@@ -498,45 +440,10 @@ def family_of(job: str, transactions: Mapping[str, int]) -> dict[str, TableProgr
     return {name: progress for name, progress in ours.items() if progress is not None}
 
 
-def _new_table(table: str, columns: pa.Schema, keys: Sequence[str]) -> tuple[Schema, list[str]]:
-    """Return the columns and the partition columns of a new table. Raises ConfigError for what Delta does not have."""
-    parsed = [partition_key(key) for key in keys]
-    check_keys(table, parsed, columns)
-    days = [pa.field(column_of(key), pa.date32()) for key in parsed if key.transform == "day"]
-    fields = pa.schema([*(field.with_nullable(True) for field in columns), *days])
-    return delta_schema(table, fields), [column_of(key) for key in parsed]
-
-
-def delta_schema(table: str, columns: pa.Schema) -> Schema:
-    """Return columns as Delta has them. Raises ConfigError for names and types that it does not have."""
-    from deltalake import Schema
-
-    problems = [f"{name!r} is no name of a column" for name in columns.names if _NOT_IN_NAMES.search(name)]
-    folded = Counter(name.lower() for name in columns.names)
-    problems += [
-        f"{name} differs from another one only in its case"
-        for name in columns.names
-        if folded[name.lower()] > 1
-    ]
-    if not problems:
-        try:
-            schema = Schema.from_arrow(columns)
-        except Exception as exc:  # noqa: BLE001 delta-rs raises Exception itself
-            problems = [reason_of(exc)]
-        else:
-            there = pa.schema(schema.to_arrow())
-            problems = [
-                f"{was.name} would be {now.type}, not {was.type}"
-                for was, now in zip(columns, there, strict=True)
-                if was.type != now.type
-            ]
-    if problems:
-        raise ConfigError(
-            f"{table} cannot have the columns of this job: {'; '.join(problems)}. Rename or cast the field in the "
-            "schema, or give --format raw.",
-            problems=tuple(problems),
-        )
-    return schema
+def _missing(version: DeltaTable, columns: pa.Schema) -> list[pa.Field]:
+    """Return the columns of rows that a table lacks, as it would get them."""
+    there = {field.name for field in version.schema().fields}
+    return [field.with_nullable(True) for field in columns if field.name not in there]
 
 
 def storage_options(url: str) -> dict[str, str]:
@@ -544,10 +451,3 @@ def storage_options(url: str) -> dict[str, str]:
     if not is_remote(url):
         return {}
     return {**REMOTE_OPTIONS, **({"allow_http": "true"} if store.is_plain_endpoint({}) else {})}
-
-
-def _fits(rows: pa.DataType, table: pa.DataType) -> bool:
-    """Return whether every value of a type can be written as another one: the same, or a wider number."""
-    if pa.types.is_integer(rows) and pa.types.is_integer(table):
-        return bool(rows.bit_width <= table.bit_width)
-    return bool(rows == table or (rows, table) == (pa.float32(), pa.float64()))
