@@ -32,23 +32,30 @@ def created(root: Path, *keys: str) -> DeltaSink:
 
 
 def written(
-    sink: DeltaSink, batch: int, rows: int = 10, tp: TopicPartition = TP, job: str = JOB
+    sink: DeltaSink,
+    batch: int,
+    rows: int = 10,
+    tp: TopicPartition = TP,
+    job: str = JOB,
+    *,
+    first_us: int = 0,
+    apart_us: int = DAY_US,
 ) -> TableCommit:
     """Batch number `batch` of one partition, after others of the same size; its files are there."""
     start = batch * rows
     wanted = OffsetRange(*tp, start, start + rows)
     files = sink.prepare(LAYOUT.schema(), ("topic",), evolves=False)
     target = DirectTarget(root=files.root, layout=LAYOUT, table=files).of_batch(batch)
-    found = write_batches(wanted, [records(start, rows)], target)
+    found = write_batches(wanted, [records(start, rows, first_us, apart_us)], target)
     return TableCommit(job=job, batch=batch, start={tp: start}, end={tp: start + rows}, files=found.files)
 
 
-def records(start: int, rows: int) -> pa.RecordBatch:
-    """Records of the source with values like `value 7`, a day apart."""
+def records(start: int, rows: int, first_us: int = 0, apart_us: int = DAY_US) -> pa.RecordBatch:
+    """Records of the source with values like `value 7`; that of offset 0 has the first time."""
     offsets = range(start, start + rows)
     columns: dict[str, list[Any]] = {
         "offset": list(offsets),
-        "timestamp": [offset * DAY_US for offset in offsets],
+        "timestamp": [first_us + offset * apart_us for offset in offsets],
         "headers": [[] for _ in offsets],
         "key": [None for _ in offsets],
         "value": [b"value %d" % offset for offset in offsets],

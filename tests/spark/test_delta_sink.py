@@ -462,8 +462,9 @@ def test_a_table_with_a_feature_that_delta_rs_does_not_commit_to_is_refused(
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("bucket(4,_key)", "bucket is no transform of Delta"),
-        ("hour(_timestamp)", "hour is no transform of Delta"),
+        ("truncate(4,_key)", "_key is binary"),
+        ("bucket(4,_headers)", "_headers is list<"),
+        ("hour(_offset)", "_offset is int64"),
         ("country", "there is no column country"),
         ("_key", "_key is binary"),
         ("day(_offset)", "_offset is int64"),

@@ -51,7 +51,7 @@ from kclient.spark.sink.atomic_files import sink_errors, sync
 from kclient.spark.sink.delta_errors import delta_errors
 from kclient.spark.sink.delta_features import check_features
 from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
-from kclient.spark.sink.delta_partitions import DeltaPartitioning, key_of, text_of
+from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_values, columns_of, key_of, text_of
 from kclient.spark.sink.delta_schema import check_rows, delta_schema, new_table
 from kclient.spark.sink.delta_statistics import statistics
 from kclient.spark.sink.manifest import Garbage, WrittenFile
@@ -266,9 +266,10 @@ class DeltaSink:
         check_features(self.name, version)
         table = pa.schema(version.schema().to_arrow())
         partitions = version.metadata().partition_columns
-        keys = {column: key_of(column, rows) for column in partitions}
+        keys = {column: key_of(table.field(column), rows) for column in partitions}
         self._check_keys(keys, wanted)
         check_rows(self.name, table, rows, keys, may_add=may_add)
+        check_values(self.name, keys, version.partitions() if partitions else [])
         schema = pa.schema(
             [table.field(name).remove_metadata() for name in table.names if name in rows.names]
         )
@@ -325,7 +326,7 @@ class DeltaSink:
             name for name in written.names
             if name not in table.names or name in partitions or table.field(name).type != written.field(name).type
         ]  # fmt: skip
-        if changed or len(files[0].values) != len(partitions):
+        if changed or columns_of(files[0].path) != partitions:
             raise SinkError(
                 f"{self.name} was changed while files were written for it: "
                 f"{format_names(changed) or 'its partitions'} differ. Nothing of this batch was committed. Start "

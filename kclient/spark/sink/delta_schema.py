@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kclient.errors import ConfigError
 from kclient.spark.sink.delta_errors import reason_of
-from kclient.spark.sink.delta_partitions import check_keys, column_of
+from kclient.spark.sink.delta_partitions import check_keys, column_of, field_of, type_of
 from kclient.spark.sink.partitions import PartitionKey, partition_key
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def new_table(table: str, columns: pa.Schema, keys: Sequence[str]) -> tuple[Sche
     """Return the columns and the partition columns of a new table. Raises ConfigError for what Delta does not have."""
     parsed = [partition_key(key) for key in keys]
     check_keys(table, parsed, columns)
-    days = [pa.field(column_of(key), pa.date32()) for key in parsed if key.transform == "day"]
-    fields = pa.schema([*(field.with_nullable(True) for field in columns), *days])
+    computed = [field_of(key, columns) for key in parsed if key.transform != "identity"]
+    fields = pa.schema([*(field.with_nullable(True) for field in columns), *computed])
     return delta_schema(table, fields), [column_of(key) for key in parsed]
 
 
@@ -89,7 +89,7 @@ def check_rows(
         *(_difference(field.name, table.field(field.name).type, field.type) for field in others),
         *(f"its {field.name} must not be null" for field in table
           if not field.nullable and field.name not in rows.names and field.name not in known),
-        *(f"its partition column {column} is in no row" for column, key in partitions.items() if key is None),
+        *(problem for column, key in partitions.items() if (problem := _of_partition(table.field(column), key, rows))),
     ]  # fmt: skip
     if problems:
         raise ConfigError(
@@ -98,6 +98,19 @@ def check_rows(
                else "Change the table, give another --schema, or another table."),
             problems=tuple(problems),
         )  # fmt: skip
+
+
+def _of_partition(column: pa.Field, key: PartitionKey | None, rows: pa.Schema) -> str | None:
+    if key is None:
+        return f"its partition column {column.name} is in no row"
+    if key.transform == "identity":
+        return None
+    if column.name in rows.names:
+        return f"its partition column {column.name} is {key}, and the rows have another column of this name"
+    wanted = type_of(key, rows.field(key.column).type)
+    if not fits(wanted, column.type):
+        return f"its partition column {column.name} is {column.type}, and {key} is {wanted}"
+    return None
 
 
 _WIDER: Final = (

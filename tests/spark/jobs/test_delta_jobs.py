@@ -108,6 +108,27 @@ def test_decoded_values_are_columns_and_more_of_them_come_by_evolution(
     assert rows["_timestamp_day"].null_count() == 0
 
 
+def test_a_table_is_divided_by_times_and_values_and_followed_without_its_keys(
+    cluster: EmbeddedCluster, lake: DeltaLake
+) -> None:
+    settings = {"format": "json", "schema": "id BIGINT, at TIMESTAMP"}
+    values = [
+        f'{{"id": {number}, "at": "2026-{1 + number % 3:02d}-28T2{number % 2}:59:59Z"}}'
+        for number in range(12)
+    ]
+    cluster.produce("orders", values[:6])
+    lake.run(cluster, partition_by="month(at),hour(at),truncate(4,id)", **settings)
+    cluster.produce("orders", values[6:])
+    lake.run(cluster, **settings)
+    rows = polars.read_delta(lake.where).sort("id")
+    assert rows["at_month"].to_list() == [f"2026-{1 + number % 3:02d}" for number in range(12)]
+    assert rows["at_hour"].to_list() == [
+        f"2026-{1 + number % 3:02d}-28-2{number % 2}" for number in range(12)
+    ]
+    assert rows["id_truncate_4"].to_list() == [number // 4 * 4 for number in range(12)]
+    assert lake.run(cluster, **settings).batches == []
+
+
 def test_a_topic_per_table_of_several_topics_is_divided_by_topic(
     cluster: EmbeddedCluster, lake: DeltaLake
 ) -> None:
@@ -122,8 +143,8 @@ def test_a_key_that_delta_does_not_have_is_refused_before_anything_is_written(
     cluster: EmbeddedCluster, lake: DeltaLake
 ) -> None:
     fill(cluster, 10)
-    with pytest.raises(ConfigError, match=r"bucket is no transform of Delta.*--sink iceberg:…"):
-        lake.run(cluster, partition_by="bucket(4,_key)")
+    with pytest.raises(ConfigError, match=r"_key is binary.*--sink iceberg:…"):
+        lake.run(cluster, partition_by="truncate(4,_key)")
     assert list(lake.root.iterdir()) == []
 
 
