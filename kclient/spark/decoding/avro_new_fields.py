@@ -64,11 +64,10 @@ def new_fields_of(written: str, wanted: str) -> AvroNewFields | None:
 
 def _rest(writer: Any, reader: Any) -> Rest | None:
     """Return what takes the new fields out of a value, None if it can have none. Both schemas are expanded."""
-    writer, reader = _plain(writer), _plain(reader)
     if isinstance(writer, list):
-        return _of_union([(branch, _rest(branch, reader)) for branch in map(_plain, writer)])
+        return _of_union([(branch, _rest(branch, reader)) for branch in writer])
     if isinstance(reader, list):
-        reader = next((branch for branch in map(_plain, reader) if _resolves(writer, branch)), None)
+        reader = next((branch for branch in reader if _resolves(writer, branch)), None)
     if reader is None or not _resolves(writer, reader):
         return None  # such a value cannot be read, or has no fields
     match writer["type"]:
@@ -77,13 +76,6 @@ def _rest(writer: Any, reader: Any) -> Rest | None:
         case "map":
             return _of_entries(_rest(writer["values"], reader["values"]))
     return _of_record(writer, reader)
-
-
-def _plain(schema: Any) -> Any:
-    """Return the schema itself of one that stands in the type of another."""
-    while isinstance(schema, dict) and isinstance(schema["type"], dict | list):
-        schema = schema["type"]
-    return schema
 
 
 def _resolves(writer: Any, reader: Any) -> bool:

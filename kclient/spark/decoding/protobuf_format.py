@@ -3,7 +3,8 @@
     frame     0 | schema id, int32 | where the message stands in its schema, as zigzag varints: a count and that many
               indexes, or a single 0 for the first message | the message
 
-The message takes all remaining bytes. Fields that the schema lacks are ignored, as protobuf intends.
+The message takes all remaining bytes. Fields that the schema lacks are ignored, as protobuf intends, or returned as
+text (`protobuf_new_fields.py`).
 
 Elements are counted in the bytes before a message becomes Python objects. Only messages and repeated fields count:
 
@@ -37,7 +38,9 @@ from kclient.spark.decoding.formats import (
     decode_apart,
     joined,
 )
+from kclient.spark.decoding.protobuf_new_fields import has_new_fields, new_fields_of, without_extensions
 from kclient.spark.decoding.protobuf_schema import NO_TEXT, MessageColumn, MessageColumns
+from kclient.spark.decoding.protobuf_wire import GROUP, GROUP_END, LENGTH, VARINT, Damaged, varint, width
 
 
 @attrs.frozen
@@ -58,21 +61,30 @@ class ProtobufFormat:
         """Decode the messages, field by field."""
         reader = _reader(self.given)
         reasons: dict[int, str] = {}
-        pieces = self._messages(values, reader, reasons)
+        new: dict[int, str] | None = {} if new_fields else None
+        pieces = self._messages(values, reader, reasons, new)
         decoded = joined(decode_apart(messages, reader.build, self.type) for messages in pieces)
         reasons |= {row: bad.reason for row, bad in decoded.bad.items()}
-        return Decoded(decoded.array, {row: self._bad(reasons[row], values[row].as_py()) for row in reasons})
+        bad = {row: self._bad(reasons[row], values[row].as_py()) for row in reasons}
+        return Decoded(decoded.array, bad, new or {})
 
-    def _messages(self, values: pa.Array, reader: _Reader, reasons: dict[int, str]) -> Iterator[list[Any]]:
-        """Yield messages in lists of at most as many as may be objects at once, None for bad ones; add to `reasons`."""
+    def _messages(
+        self, values: pa.Array, reader: _Reader, reasons: dict[int, str], new: dict[int, str] | None
+    ) -> Iterator[list[Any]]:
+        """Yield messages in lists of at most as many as may be objects at once, None for bad ones.
+
+        Add to `reasons`, and to `new` where new fields are asked for.
+        """
         messages: list[Any] = []
         objects = 0.0
         for row, data in enumerate(values.to_pylist()):
             try:
-                messages.append(None if data is None else self._message(reader, self._message_in(data)))
+                message = None if data is None else self._message(reader, self._message_in(data))
             except ConversionError as exc:
-                messages.append(None)
-                reasons[row] = str(exc)
+                message, reasons[row] = None, str(exc)
+            messages.append(message)
+            if new is not None and message is not None and reader.has_new(message):
+                new[row] = new_fields_of(reader.read(self._message_in(data)))
             objects += len(data or b"") * reader.per_byte
             if objects > MAX_OBJECTS:
                 yield messages
@@ -105,6 +117,7 @@ class _Reader:
 
     column: MessageColumn
     read: Callable[[bytes], Any]
+    has_new: Callable[[Any], bool]
     parts: Mapping[int, FieldCost]
     per_byte: float
 
@@ -119,11 +132,12 @@ class _Reader:
 @functools.lru_cache(maxsize=64)
 def _reader(given: MessageSchema) -> _Reader:
     """Return the compiled reader; one for each schema in each process."""
-    library, descriptor = protobuf_library(), given.descriptor()
+    library, descriptor = protobuf_library(), without_extensions(given).descriptor()
     columns = MessageColumns(given.option)
     column = columns.message(descriptor)
     parts = parts_of(library, descriptor)
-    return _Reader(column, _parser(library, descriptor, requires=columns.requires), parts, per_byte(parts))
+    read = _parser(library, descriptor, requires=columns.requires)
+    return _Reader(column, read, has_new_fields(descriptor), parts, per_byte(parts))
 
 
 def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes], Any]:
@@ -147,15 +161,9 @@ def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes
 # --- counting elements -----------------------------------------------------------------------------------------------
 
 
-VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
 PACKED: Final = {"DOUBLE": 8, "FIXED64": 8, "SFIXED64": 8, "FLOAT": 4, "FIXED32": 4, "SFIXED32": 4, "BOOL": 1}
 NO_NUMBER: Final = bytes(range(0x80, 0x100))  # of varints, all bytes but the last
 SHORTEST_MESSAGE: Final = 2
-
-
-@attrs.frozen
-class Damaged(Exception):
-    """Raised if the bytes are not a message."""
 
 
 @attrs.frozen
@@ -210,12 +218,12 @@ def per_byte(parts: Mapping[int, FieldCost]) -> float:
 def walk(data: bytes, at: int, end: int, parts: Mapping[int, FieldCost], meter: ElementBudget) -> int:
     """Walk from a message's start to its end, or to the end of its group. Raises TooManyElements, Damaged."""
     while at < end:
-        tag, at = _varint(data, at)
+        tag, at = varint(data, at)
         part, kind = parts.get(tag >> 3), tag & 7
         if kind == GROUP_END:
             return at
         if kind == LENGTH:
-            size, at = _varint(data, at)
+            size, at = varint(data, at)
             if size > end - at:
                 raise Damaged
             if part is not None:
@@ -228,7 +236,7 @@ def walk(data: bytes, at: int, end: int, parts: Mapping[int, FieldCost], meter: 
             inner = part.message if part is not None and part.message is not None else {}
             at = walk(data, at, end, inner, meter)
         else:
-            at = _varint(data, at)[1] if kind == VARINT else at + _width(kind)
+            at = varint(data, at)[1] if kind == VARINT else at + width(kind)
     return at
 
 
@@ -243,25 +251,3 @@ def _take(data: bytes, at: int, end: int, part: FieldCost, meter: ElementBudget)
         meter.take((end - at) // part.bytes)
     else:
         meter.take(len(data[at:end].translate(None, NO_NUMBER)))
-
-
-def _width(kind: int) -> int:
-    if kind == FIXED64:
-        return 8
-    if kind == FIXED32:
-        return 4
-    raise Damaged
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number, shift = 0, 0
-    try:
-        while (byte := data[at]) >= 0x80:
-            number |= (byte & 0x7F) << shift
-            shift += 7
-            at += 1
-            if shift > 63:
-                raise Damaged
-    except IndexError:
-        raise Damaged from None
-    return number | byte << shift, at + 1

@@ -82,8 +82,8 @@ def _names(pairs: Mapping[str, str]) -> str:
 
 REGISTRY: Final = "registry:"
 INFER: Final = "infer"
-WITH_NEW_FIELDS: Final = ("json", "avro")
-"""Formats whose values may have fields that a schema does not name, and whose decoders find them."""
+WITH_NEW_FIELDS: Final = ("json", "avro", "protobuf")
+"""Formats whose values may have fields that a schema does not name."""
 BAD_RECORDS: Final[Mapping[str, str]] = {"fail": "fail", "null": "column", "dlq": "column"}
 
 
@@ -394,22 +394,9 @@ def _decoding(found: Found) -> Iterator[str]:
 
 
 def _new_fields(form: str, found: Found) -> Iterator[str]:
-    """Yield what is wrong with --on-new-field: a table has columns of its own, whatever the format."""
-    rule, sink = found.get("on_new_field", "ignore"), found.get("sink")
-    if rule == "ignore" or form in WITH_NEW_FIELDS:
-        return
-    if form != "protobuf":
-        yield f"--on-new-field {rule} is for --format json and avro: values of --format {form} have no fields"
-    elif rule != "add":
-        yield (
-            f"--on-new-field {rule} is for --format json and avro: protobuf leaves out what the message does not name "
-            "while it decodes. Give the newest message with --on-new-field add"
-        )
-    elif sink is None or not sink.is_lake:
-        yield (
-            "--on-new-field add is for --format json and avro, and for protobuf into --sink iceberg:… or delta:…: in "
-            "files this format needs no leave, because it defines how messages change"
-        )
+    rule = found.get("on_new_field", "ignore")
+    if rule != "ignore" and form not in WITH_NEW_FIELDS:
+        yield f"--on-new-field {rule} is for --format json, avro and protobuf: give --format, or leave it out"
 
 
 def _writing(found: Found) -> Iterator[str]:

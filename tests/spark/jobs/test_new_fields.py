@@ -18,6 +18,7 @@ from kclient.spark.sink import manifest
 from tests.spark.jobs.support import run
 from tests.spark.registry import RegistryServer, registry_server
 from tests.spark.test_decoding_avro import by_fastavro
+from tests.spark.test_decoding_protobuf import message_class, one, written_to
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -108,4 +109,52 @@ def test_a_new_field_of_avro_stops_the_job_before_anything_of_its_batch_lands(
     assert "secret" not in str(caught.value)
     assert manifest.count(tmp_path / "sink") == 0
     run(cluster, tmp_path, **avro(registry), on_new_field="ignore")
+    assert landed(tmp_path / "sink") == [(1, "-"), (2, "-")]
+
+
+OLDER, NEWER = one(("a", "int64")), one(("a", "int64"), ("pin", "string"))
+
+
+def messages() -> list[bytes | None]:
+    newer = message_class([NEWER], "p.M")
+    return [newer(a=1).SerializeToString(), newer(a=2, pin="x").SerializeToString(), None, b"\x08"]
+
+
+def protobuf(tmp_path: Path) -> dict[str, Any]:
+    """A job that reads messages by the older schema, whose bad records are dead letters."""
+    dead = {"on_bad_record": "dlq", "dlq": f"parquet:{tmp_path / 'dlq'}"}
+    return {"format": "protobuf", "schema": written_to(tmp_path, [OLDER], "p.M"), **dead}
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize("rule", ["rescue", "add"])
+def test_new_fields_of_protobuf_are_kept(
+    cluster: EmbeddedCluster, tmp_path: Path, engine: dict[str, Any], rule: str
+) -> None:
+    cluster.produce("orders", messages())
+    run(cluster, tmp_path, **protobuf(tmp_path), **engine, on_new_field=rule)
+    assert landed(tmp_path / "sink") == [(1, None), (2, '{"2":"EgF4"}'), (None, None)]
+
+
+@pytest.mark.spec("SP-87", "SP-88")
+def test_new_fields_of_protobuf_make_dead_letters_that_a_newer_schema_reads(
+    cluster: EmbeddedCluster, tmp_path: Path, engine: dict[str, Any]
+) -> None:
+    cluster.produce("orders", messages())
+    run(cluster, tmp_path, **protobuf(tmp_path), **engine, on_new_field="fail")
+    assert landed(tmp_path / "sink") == [(1, "-"), (None, "-")]
+    new, bad = dead_letters(tmp_path / "dlq")
+    assert new == (1, messages()[1], "value: protobuf: has fields that the schema does not name: 2")
+    assert bad[:2] == (3, b"\x08")
+    newer = {"format": "protobuf", "schema": written_to(tmp_path, [NEWER], "p.M"), "on_bad_record": "null"}
+    run(cluster, tmp_path, **newer, from_dlq=f"parquet:{tmp_path / 'dlq'}", on_new_field="fail")
+    assert landed(tmp_path / "sink") == [(1, "-"), (2, "-"), (None, "-"), (None, "-")]
+
+
+@pytest.mark.spec("SP-87")
+def test_new_fields_of_protobuf_are_left_out_where_that_is_said(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    cluster.produce("orders", messages()[:2])
+    run(cluster, tmp_path, **protobuf(tmp_path), on_new_field="ignore")
     assert landed(tmp_path / "sink") == [(1, "-"), (2, "-")]

@@ -126,8 +126,8 @@ def test_the_engine_without_spark_refuses_in_a_sentence(given: dict[str, Any], s
         ({"on_new_field": "add"}, "--on-new-field add is for --format json"),
         ({"on_new_field": "fail"}, "--on-new-field fail is for --format json"),
         (
-            {"on_new_field": "rescue", **JSON, "format": "protobuf"},
-            "--on-new-field rescue is for --format json and avro: protobuf leaves",
+            {"on_new_field": "rescue", "format": "string"},
+            "--on-new-field rescue is for --format json, avro and",
         ),
         ({"format": "avro", "schema": "infer"}, "--schema infer is for --format json"),
         ({"dlq": "table:a.b.c", "on_bad_record": "dlq", **JSON}, "--dlq must be parquet:DIRECTORY"),

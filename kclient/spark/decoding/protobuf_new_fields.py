@@ -1,0 +1,91 @@
+"""The fields of Protobuf messages that the schema does not name, as JSON text.
+
+A message has the numbers of its fields and no names. So the text of a new field is base64 of all its bytes, with the
+tags, under its number. These bytes are a message themselves, which a newer schema reads:
+
+    {"9":"SgJDMQ=="}     Leg.FromString(b64decode("SgJDMQ==")) is Leg(gate="C1"), if gate is field 9 of the newer Leg
+
+Messages in fields, arrays and maps are searched: `{"legs":[null,{"9":"SgJDMQ=="}]}` is the gate of the second leg. Also
+new are a value that the schema's enum does not have (of a closed enum, as in proto2) and one that is written as another
+kind than the schema says: protobuf keeps both with the unknown fields. Extensions are new fields too.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from kclient.deserializers.protobuf import MessageSchema, protobuf_library
+from kclient.spark.decoding.protobuf_wire import by_number
+
+VALUE: Final = "value"
+"""The field of a map's entry that may be a message."""
+
+
+def without_extensions(schema: MessageSchema) -> MessageSchema:
+    """Return the schema without the extensions in its files: their values would not be unknown, and have no column."""
+    parse = protobuf_library().descriptor_pb2.FileDescriptorProto.FromString
+    files = (_plain(parse(file)).SerializeToString() for file in schema.files)
+    return attrs.evolve(schema, files=tuple(files))
+
+
+def _plain(file: Any) -> Any:
+    waiting = [file]
+    while waiting:
+        node = waiting.pop()
+        del node.extension[:]
+        waiting += node.message_type if node is file else node.nested_type
+    return file
+
+
+def has_new_fields(descriptor: Any) -> Callable[[Any], bool]:
+    """Return the test whether a message of this type has new fields. It may take them away."""
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    def outermost(message: Any) -> bool:
+        return len(UnknownFieldSet(message)) > 0
+
+    def at_any_depth(message: Any) -> bool:
+        size: int = message.ByteSize()
+        message.DiscardUnknownFields()
+        left: int = message.ByteSize()
+        return left < size
+
+    flat = all(field.message_type is None for field in descriptor.fields)
+    return outermost if flat else at_any_depth
+
+
+def new_fields_of(message: Any) -> str:
+    """Return the new fields of a message that has some. Takes the message apart."""
+    return json.dumps(_found(message), separators=(",", ":"))
+
+
+def _found(message: Any) -> dict[str, Any]:
+    """Return the new fields by number, and those inside of other fields by name."""
+    fields = message.ListFields()
+    inner = {field.name: _inside(field, value) for field, value in fields if field.message_type is not None}
+    for field, _ in fields:
+        message.ClearField(field.name)
+    own = by_number(message.SerializePartialToString())
+    texts = {str(number): base64.b64encode(data).decode() for number, data in own.items()}
+    return texts | {name: found for name, found in inner.items() if found}
+
+
+def _inside(field: Any, value: Any) -> Any:
+    """Return the new fields in the value of a field with messages, nothing (empty, None) without any."""
+    if field.message_type.GetOptions().map_entry:
+        if field.message_type.fields_by_name[VALUE].message_type is None:
+            return None
+        return {_key(key): found for key, each in value.items() if (found := _found(each))}
+    if not isinstance(field.default_value, list):
+        return _found(value)
+    items = [_found(each) or None for each in value]
+    return items if any(items) else None
+
+
+def _key(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)

@@ -1,0 +1,208 @@
+"""Fields of Protobuf messages that the schema does not name. Protobuf's own library reads what is kept of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf import descriptor_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kclient.spark.decoding import protobuf_format
+from kclient.spark.decoding.formats import Decoded
+from tests.spark.decoder_support import decoder
+from tests.spark.test_decoding_protobuf import (
+    TIMESTAMP_FILE,
+    field,
+    filled,
+    flights,
+    message_class,
+    one,
+    written_to,
+)
+
+GROUP = descriptor_pb2.FieldDescriptorProto.TYPE_GROUP
+TEXT = st.sampled_from(["", "é"])
+
+
+def newer_flights() -> tuple[Any, ...]:
+    """The files of flights; legs have a gate and a number of stops more, flights a list of names and a last leg."""
+    _, parts, file = flights()
+    field(parts.message_type[0], 9, "gate", "string")
+    field(parts.message_type[0], 10, "stops", "sint32")
+    flight = next(message for message in file.message_type if message.name == "Flight")
+    field(flight, 100, "names", "repeated string")
+    field(flight, 2000, "last", ".nyc.Leg")
+    field(flight, 101, "speed", "double")
+    field(flight, 102, "code", "fixed32")
+    return TIMESTAMP_FILE, parts, file
+
+
+def read(tmp_path: Path, files: Any, message: str, *values: bytes | None, frame: str = "") -> Decoded:
+    made = decoder(valueFormat="protobuf", valueSchema=frame + written_to(tmp_path, files, message))
+    return made.formats["value"].decode(pa.array(values, pa.binary()), new_fields=True)
+
+
+def restored(message: Any, found: Any) -> None:
+    """Give a message of the newer schema what is kept of it."""
+    for name, kept in found.items():
+        if name.isdigit():
+            message.MergeFromString(base64.b64decode(kept))
+            continue
+        inner = getattr(message, name)
+        if isinstance(kept, list):
+            for item, each in zip(inner, kept, strict=True):
+                restored(item, each or {})
+        elif message.DESCRIPTOR.fields_by_name[name].message_type.GetOptions().map_entry:
+            keys = {str(key).lower() if isinstance(key, bool) else str(key): key for key in inner}
+            for key, each in kept.items():
+                restored(inner[keys[key]], each)
+        else:
+            restored(inner, kept)
+
+
+@pytest.mark.spec("SP-87")
+def test_a_field_is_kept_under_its_number_as_a_message(tmp_path: Path) -> None:
+    newer = message_class(newer_flights()[1:2], "nyc.Leg")
+    values = [newer(to="IAH").SerializeToString(), newer(to="ORD", gate="C1").SerializeToString(), None, b""]
+    found = read(tmp_path, flights()[1:2], "nyc.Leg", *values)
+    assert [row and row["to"] for row in found.array.to_pylist()] == ["IAH", "ORD", None, ""]
+    assert found.new == {1: '{"9":"SgJDMQ=="}'}
+    assert newer.FromString(base64.b64decode("SgJDMQ==")) == newer(gate="C1")
+
+
+@pytest.mark.spec("SP-87")
+def test_new_fields_are_kept_at_their_place_at_any_depth(tmp_path: Path) -> None:
+    flight = message_class(newer_flights(), "nyc.Flight")()
+    flight.legs.add(to="IAH")
+    flight.legs.add(gate="C1")
+    flight.first.gate = flight.by_row[3].gate = "C1"
+    flight.by_row[4].to = "JFK"
+    flight.names.extend(["a", "b"])
+    flight.at.seconds, flight.seats["1A"] = 7, 1
+    found = read(tmp_path, flights(), "nyc.Flight", filled().SerializeToString(), flight.SerializeToString())
+    gate = {"9": "SgJDMQ=="}
+    assert list(found.new) == [1]
+    assert json.loads(found.new[1]) == {
+        "100": "ogYBYaIGAWI=",
+        "first": gate,
+        "legs": [None, gate],
+        "by_row": {"3": gate},
+    }
+
+
+@st.composite
+def newer_messages(draw: st.DrawFn) -> Any:
+    """A flight of the newer schema with anything set."""
+    flight = message_class(newer_flights(), "nyc.Flight")()
+
+    def fill(leg: Any) -> None:
+        leg.to, leg.gate, leg.stops = draw(TEXT), draw(TEXT), draw(st.integers(-2, 2))
+
+    for make in (flight.legs.add, lambda: flight.first, lambda: flight.by_row[draw(st.integers(-2, 2))]):
+        for _ in range(draw(st.integers(0, 2))):
+            fill(make())
+    if draw(st.booleans()):
+        fill(flight.last)
+    flight.names.extend(draw(st.lists(TEXT, max_size=2)))
+    flight.speed, flight.code = draw(st.sampled_from([0.0, -0.5])), draw(st.integers(0, 3))
+    flight.seats.update(draw(st.dictionaries(TEXT, st.integers(0, 2), max_size=2)))
+    flight.weather = draw(TEXT)
+    return flight
+
+
+@pytest.mark.spec("SP-87")
+def test_what_is_taken_and_what_is_kept_are_the_whole(tmp_path: Path) -> None:
+    older = message_class(flights(), "nyc.Flight")
+    made = decoder(valueFormat="protobuf", valueSchema=written_to(tmp_path, flights(), "nyc.Flight"))
+
+    @settings(deadline=None)
+    @given(newer_messages())
+    def check(flight: Any) -> None:
+        found = made.formats["value"].decode(pa.array([flight.SerializeToString()]), new_fields=True)
+        taken = older.FromString(flight.SerializeToString())
+        taken.DiscardUnknownFields()
+        again = type(flight).FromString(taken.SerializeToString())
+        assert (again == flight) == (found.new == {})
+        restored(again, json.loads(found.new.get(0, "{}")))
+        assert again == flight
+
+    check()
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize("kind", ["group", "double", "fixed32", "repeated bool"])
+def test_every_kind_of_value_is_kept(tmp_path: Path, kind: str) -> None:
+    new = one(("a", "int32"), syntax="proto2")
+    if kind == "group":
+        inner = new.message_type[0].nested_type.add(name="B")
+        field(inner, 1, "x", "int32")
+        made = new.message_type[0].field.add(name="b", number=2, label=1, type=GROUP)
+        made.type_name = ".p.M.B"
+    else:
+        field(new.message_type[0], 2, "b", kind)
+    whole = message_class([new], "p.M")(a=1)
+    if kind == "group":
+        whole.b.x = 7
+    elif kind == "repeated bool":
+        whole.b.extend([True, False])
+    else:
+        whole.b = 7
+    found = read(tmp_path, [one(("a", "int32"), syntax="proto2")], "p.M", whole.SerializeToString())
+    again = type(whole)(a=1)
+    restored(again, json.loads(found.new[0]))
+    assert again == whole
+
+
+@pytest.mark.spec("SP-87")
+def test_what_protobuf_keeps_with_unknown_fields_is_new(tmp_path: Path) -> None:
+    """A value that a closed enum does not have, one that is written as another kind, and an extension."""
+    file = one(("a", "int32"), ("kind", "enum .p.E"), syntax="proto2")
+    file.enum_type.add(name="E").value.add(name="X", number=1)
+    message = file.message_type[0]
+    message.extension_range.add(start=100, end=200)
+    extension = message.extension.add(name="more", number=100, type=5, label=1)
+    extension.extendee = ".p.M"
+    values = [b"\x08\x01\x10\x07", b"\x0a\x01x\x10\x01", b"\x08\x01\xa0\x06\x05", b"\x08\x01\x10\x01"]
+    found = read(tmp_path, [file], "p.M", *values)
+    assert found.array.to_pylist()[:2] == [{"a": 1, "kind": None}, {"a": None, "kind": "X"}]
+    kept = [("2", b"\x10\x07"), ("1", b"\x0a\x01x"), ("100", b"\xa0\x06\x05")]
+    texts = [
+        json.dumps({name: base64.b64encode(data).decode()}, separators=(",", ":")) for name, data in kept
+    ]
+    assert found.new == dict(enumerate(texts))
+
+
+@pytest.mark.spec("SP-87")
+def test_new_fields_of_a_bad_message_are_none_and_a_frame_is_not_part_of_it(tmp_path: Path) -> None:
+    frame = b"\0\0\0\0\1\0"
+    values = [frame + b"\x08\x01\x12\x01x", frame + b"\x08\x01\x12\x05x", b"\x08\x01\x12\x01x"]
+    found = read(tmp_path, [one(("a", "int32"))], "p.M", *values, frame="frame:*:")
+    assert list(found.bad) == [1, 2]
+    assert found.new == {0: '{"2":"EgF4"}'}
+
+
+@pytest.mark.spec("SP-87")
+def test_nothing_is_looked_for_unless_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+
+    def look(message: Any) -> bool:
+        looked.append(message)
+        return False
+
+    monkeypatch.setattr(protobuf_format, "has_new_fields", lambda _: look)
+    protobuf_format._reader.cache_clear()
+    made = decoder(valueFormat="protobuf", valueSchema=written_to(tmp_path, [one(("a", "int32"))], "p.M"))
+    form, values = made.formats["value"], pa.array([b"\x08\x01"] * 3, pa.binary())
+    assert form.decode(values).new == {}
+    assert looked == []
+    form.decode(values, new_fields=True)
+    assert len(looked) == 3
+    protobuf_format._reader.cache_clear()
