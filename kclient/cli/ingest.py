@@ -140,7 +140,7 @@ class IngestOptions:
             "a field that the schema does not name: left out, kept in _rescued, added as a column, or a bad record",
             OnNewField,
             group=DECODE,
-            show_default="ignore; rescue with --schema infer",
+            show_default="rescue",
         ),
     ] = None
     on_bad_record: Annotated[

@@ -91,8 +91,8 @@ BAD_RECORDS: Final[Mapping[str, str]] = {"fail": "fail", "null": "column", "dlq"
 class IngestSettings:
     """What one ingest job lands, from where, how and where to. Paths are absolute.
 
-    `max_latency` is in milliseconds. `on_new_field` says what becomes of fields that the schema does not name; an
-    inferred schema knows the first records alone, so `rescue` is its default.
+    `max_latency` is in milliseconds. `on_new_field` says what becomes of fields that the schema does not name:
+    `parse` makes it `rescue` for formats that have such fields, because the topic does not keep them for ever.
     """
 
     bootstrap: str
@@ -146,8 +146,8 @@ class IngestSettings:
         problems += [problem for problem in disagreements(found) if not _names_one(problem, wrong)]
         if problems:
             raise _error(problems)
-        if found.get("schema") == INFER:
-            found.setdefault("on_new_field", "rescue")
+        if found.get("format") in WITH_NEW_FIELDS:
+            found.setdefault("on_new_field", "rescue")  # nothing is lost unasked
         settings = cls(**with_default_writer(found))
         try:
             if settings.backfill:

@@ -17,6 +17,7 @@ from kclient.errors import ConfigError
 from kclient.spark.sink.delta_errors import reason_of
 from kclient.spark.sink.delta_partitions import check_keys, column_of, field_of, type_of
 from kclient.spark.sink.partitions import PartitionKey, partition_key
+from kclient.spark.sink.row_layout import rescued_advice
 
 if TYPE_CHECKING:
     from deltalake import Schema
@@ -95,7 +96,8 @@ def check_rows(
         raise ConfigError(
             f"{name} does not fit the rows of this job: {'; '.join(problems)}. "
             + (_WIDER if any(needs_widening(table.field(field.name).type, field.type) for field in others)
-               else "Change the table, give another --schema, or another table."),
+               else "Change the table, give another --schema, or another table.")
+            + ("" if may_add else rescued_advice(rows.names, table.names)),
             problems=tuple(problems),
         )  # fmt: skip
 

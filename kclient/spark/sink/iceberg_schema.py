@@ -37,7 +37,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, Primiti
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink.partitions import Part, PartitionKey, PartKey, grouped, partition_key
-from kclient.spark.sink.row_layout import NAMES
+from kclient.spark.sink.row_layout import NAMES, rescued_advice
 
 FIELD_ID: Final = b"PARQUET:field_id"
 LONGEST_DIRECTORY: Final = 100
@@ -144,7 +144,8 @@ def file_schema(columns: pa.Schema, table: Schema, name: str) -> pa.Schema:
     if problems:
         raise ConfigError(
             f"The table {name} does not fit the rows of this job: {'; '.join(problems)}. Add or widen the columns in "
-            "the table, give --on-new-field add to let the job do that, or give the job a table of its own.",
+            "the table, give --on-new-field add to let the job do that, or give the job a table of its own."
+            f"{rescued_advice(columns.names, [field.name for field in table.fields])}",
             problems=tuple(problems),
         )
     return pa.schema(fields)

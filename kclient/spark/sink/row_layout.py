@@ -12,7 +12,7 @@ pyspark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -184,6 +184,16 @@ def _new_field_error(decoder: ValueDecoder, raw: pa.RecordBatch, new: Mapping[in
 def _described(text: str) -> str:
     """Say which fields are new. Their values are the user's, and stay out of errors."""
     return f"has fields that the schema does not name: {format_names(list(json.loads(text)))}"
+
+
+def rescued_advice(rows: Collection[str], table: Collection[str]) -> str:
+    """Return what to do about a table that lacks the column of new fields: nobody may have asked for it."""
+    if RESCUED not in rows or RESCUED in table:
+        return ""
+    return (
+        f" {RESCUED} keeps fields that the schema does not name: --on-new-field add adds it to the table, and "
+        "--on-new-field ignore leaves it and such fields out."
+    )
 
 
 def good(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -64,7 +64,7 @@ def row(offset: int, batch: int | None = 0, **payload: Any) -> dict[str, Any]:
         "_headers": None,
         "_key": b"k%d" % offset,
     }
-    return {**place, **payload, "_ingest_batch": batch}
+    return {**place, **payload, "_rescued": None, "_ingest_batch": batch}
 
 
 GOOD = [row(0, id=1, name="one"), row(3, id=None, name=None), row(4, id=5, name=None)]

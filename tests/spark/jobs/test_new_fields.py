@@ -12,10 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import DecodeError
+from kclient.errors import ConfigError, DecodeError
 from kclient.network import schema_registry as registry_module
 from kclient.spark.sink import manifest
+from tests.spark.jobs.delta_job_support import DeltaLake
+from tests.spark.jobs.iceberg_support import Lake
 from tests.spark.jobs.support import run
+from tests.spark.jobs.table_support import TableLake
 from tests.spark.registry import RegistryServer, registry_server
 from tests.spark.test_decoding_avro import by_fastavro
 from tests.spark.test_decoding_protobuf import message_class, one, written_to
@@ -46,6 +49,12 @@ def registry() -> Iterator[RegistryServer]:
     registry_module._unknown.clear()
     with registry_server() as server:
         yield server
+
+
+@pytest.fixture(params=[Lake, DeltaLake])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> TableLake:
+    made: TableLake = request.param(tmp_path)
+    return made
 
 
 def avro(registry: RegistryServer) -> dict[str, Any]:
@@ -158,3 +167,29 @@ def test_new_fields_of_protobuf_are_left_out_where_that_is_said(
     cluster.produce("orders", messages()[:2])
     run(cluster, tmp_path, **protobuf(tmp_path), on_new_field="ignore")
     assert landed(tmp_path / "sink") == [(1, "-"), (2, "-")]
+
+
+@pytest.mark.spec("SP-87")
+def test_new_fields_are_kept_in_a_table_unless_another_rule_is_given(
+    cluster: EmbeddedCluster, registry: RegistryServer, lake: TableLake
+) -> None:
+    cluster.produce("orders", [written(registry, NEW, a=1, pin="x")])
+    lake.run(cluster, **avro(registry))
+    [name] = lake.counted_files()
+    rows = pq.read_table(name.removeprefix("file://"), partitioning=None).to_pylist()
+    assert [(row["a"], row["_rescued"]) for row in rows] == [(1, '{"pin":"x"}')]
+
+
+@pytest.mark.spec("SP-87")
+def test_a_table_without_the_column_for_new_fields_is_told_how_to_go_on(
+    cluster: EmbeddedCluster, registry: RegistryServer, lake: TableLake
+) -> None:
+    for rule in ("ignore", "add", None):
+        cluster.produce("orders", [written(registry, NEW, a=1, pin="x")])
+        if rule == "add":
+            with pytest.raises(
+                ConfigError, match=r"_rescued keeps .* --on-new-field add adds it .* ignore leaves"
+            ):
+                lake.run(cluster, **avro(registry))
+        lake.run(cluster, **avro(registry), on_new_field=rule)
+    assert len(lake.counted_files()) == 3

@@ -300,12 +300,15 @@ def test_what_is_wrong_alone_is_not_missing(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.spec("SP-87")
-def test_fields_are_rescued_where_a_schema_was_found_or_may_grow() -> None:
-    assert not parse(**JSON).rescue
+def test_fields_are_rescued_unless_another_rule_is_given() -> None:
+    assert parse(**JSON).rescue
+    assert not parse(**JSON, on_new_field="ignore").rescue
+    assert parse(format="avro", schema='{"type": "int"}').rescue
+    for form in ("raw", "string"):
+        assert (parse(format=form).on_new_field, parse(format=form).rescue) == ("ignore", False)
     assert not parse(**JSON, on_new_field="fail").rescue
     assert parse(**JSON, on_new_field="add").rescue
     assert parse(**JSON, on_new_field="rescue").rescue
-    assert parse(format="avro", schema='{"type": "int"}', on_new_field="rescue").rescue
     inferred = parse(format="json", schema="infer")
     assert inferred.rescue
     assert not parse(format="json", schema="infer", on_new_field="ignore").rescue
