@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from kclient.spark.decoding.json_format import JsonFormat
 
 FORM = JsonFormat.of(
-    "valueSchema", "a BIGINT, o STRUCT<x: BIGINT, p: STRUCT<q: STRING>>, l ARRAY<STRUCT<m: BIGINT>>"
+    "valueSchema",
+    "a BIGINT, o STRUCT<x: BIGINT, p: STRUCT<q: STRING>>, l ARRAY<STRUCT<m: BIGINT>>, "
+    "d ARRAY<ARRAY<STRUCT<m: BIGINT>>>",
 )
 
 
@@ -38,7 +40,22 @@ def test_nothing_is_kept_where_the_schema_names_all_or_nothing_can_be_read() -> 
         '{"new":1}',
         *[None] * 5,
     ]
-    assert left(b'{"l": [{"m": 1, "n": 2}]}') == [None]  # arrays are not looked into
+
+
+@pytest.mark.spec("SP-87")
+def test_items_of_arrays_keep_their_place() -> None:
+    assert left(
+        b'{"l": [{"m": 1}, {"m": 1, "n": 2}, null], "d": [[], [ {"m": 1 } ,{"n": [3]} ]]}',
+        b'{"l": [{"m": 1}], "d": [null, [{}]]}',
+        b'{"l": [], "d": [[]]}',
+    ) == ['{"l":[null,{"n":2},null],"d":[null,[null,{"n":[3]}]]}', None, None]
+    form = JsonFormat.of("valueSchema", "ARRAY<STRUCT<m: BIGINT>>")
+    found = form.decode(pa.array([b'[{"m": 1}]', b'[{"m": 1, "n": 2}, null]', b"[]"]), new_fields=True)
+    assert found.array.to_pylist() == [[{"m": 1}], [{"m": 1}, None], []]
+    assert found.new == {1: '[{"n":2},null]'}
+    assert form.decode(pa.array([b'[{"m": 1}],"w":2', b'[{"n": 1}]']), new_fields=True).new == {
+        1: '[{"n":1}]'
+    }
 
 
 @pytest.mark.spec("SP-87")
@@ -63,7 +80,8 @@ def test_what_others_do_not_take_for_json_is_kept_as_a_string() -> None:
 @pytest.mark.spec("SP-87")
 @pytest.mark.parametrize(
     "value",
-    [b'{"x":1', b'{"x":1,}', b'{"x" 1}', b'{x:1}', b'{"x":1}}', b'{"x":1},"y":2', b'{"x":1 "y":2}', b'{"x":}',
+    [b'{"l":[{"y":1}', b'{"l":[{"y":1},]}', b'{"l":[{"y":1}}', b'{"l":[,]}', b'[{"y":1}]',
+     b'{"x":1', b'{"x":1,}', b'{"x" 1}', b'{x:1}', b'{"x":1}}', b'{"x":1},"y":2', b'{"x":1 "y":2}', b'{"x":}',
      b'{"o":{"y":1}', b'{"o":{"y":1,}}', b'{,"x":1}', b'{"x":01}', b'{"x', b"{", b'{"x":"\n"}'],
 )  # fmt: skip
 def test_nothing_is_kept_of_what_is_no_json(value: bytes) -> None:
@@ -71,8 +89,10 @@ def test_nothing_is_kept_of_what_is_no_json(value: bytes) -> None:
 
 
 DOCUMENTS = st.dictionaries(
-    st.sampled_from(["a", "b", "o"]),
-    st.integers(0, 9) | st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 9)),
+    st.sampled_from(["a", "b", "o", "l"]),
+    st.integers(0, 9)
+    | st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 9))
+    | st.lists(st.none() | st.dictionaries(st.sampled_from(["m", "n"]), st.integers(0, 9)), max_size=2),
 )
 
 

@@ -3,7 +3,8 @@
     writer {a, b, o: {x, y}}     reader {a, o: {x}}     →     {"b":1,"o":{"y":2}}
 
 Both schemas decide once whether values have such fields. If they have, a value is read a second time, with the schema
-of its writer alone, and what the reader takes is left out of it. Unlike in JSON, arrays and maps are searched:
+of its writer alone, and what the reader takes is left out of it. Arrays and maps are searched; an item without new
+fields is null:
 
     "legs": [{"to": "IAH"}, {"to": "ORD", "gate": "C1"}]     →     {"legs":[null,{"gate":"C1"}]}
 

@@ -112,7 +112,8 @@ class JsonFormat:
 
     def _parse(self, values: pa.Array, unexpected: str = "ignore") -> pa.Array:
         texts = as_text(values).fill_null(NULL)
-        read = self._objects(texts, unexpected) if pa.types.is_struct(self.type) else self._wrapped(texts)
+        by_line = pa.types.is_struct(self.type)
+        read = self._objects(texts, unexpected) if by_line else self._wrapped(texts, unexpected)
         try:
             return read if read.type == self.type else read.cast(self.type)
         except pa.ArrowInvalid as exc:
@@ -126,14 +127,14 @@ class JsonFormat:
             [column.combine_chunks() for column in read.columns], fields=list(read.schema), mask=nulls
         )
 
-    def _wrapped(self, texts: pa.Array) -> pa.Array:
+    def _wrapped(self, texts: pa.Array, unexpected: str) -> pa.Array:
         """Parse each value inside an object of its own, `{"v":…}`; the value must not add a second field to it."""
         wrapped = pc.binary_join_element_wise(BEFORE, texts, AFTER, NOTHING)
-        inside = _has_struct(self.type)  # whose unknown fields are left out
-        if inside and not all(map(_is_document, texts.to_pylist())):
+        ignores = unexpected == "ignore" and _has_struct(self.type)  # whose unknown fields are left out
+        if ignores and not all(map(_is_document, texts.to_pylist())):
             raise ConversionError(NOT_ONE)
         schema = pa.schema([("v", _storage(self.type))])
-        return _read(wrapped, schema, "ignore" if inside else "error", "/v").column(0).combine_chunks()
+        return _read(wrapped, schema, "ignore" if ignores else "error", "/v").column(0).combine_chunks()
 
 
 def _lines(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
