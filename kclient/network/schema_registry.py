@@ -17,7 +17,7 @@ import urllib.parse
 from collections.abc import Callable
 from http import HTTPStatus
 from threading import Lock  # noqa: TID251 (threads may want the same schema)
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kclient.errors import ConfigError, ConnectError
 from kclient.network.http_client import HttpError, exchange
@@ -36,10 +36,14 @@ MAX_SCHEMA_CHARACTERS: Final = 1 << 20
 MAX_KEPT_CHARACTERS: Final = 64 << 20
 
 runtime: Final = Runtime()
-_schemas: Final[dict[tuple[str, int], RegisteredSchema]] = {}
-_unknown: Final[dict[tuple[str, int], tuple[int, str]]] = {}
+
+Key: TypeAlias = "tuple[str, int, str]"
+"""A registry, a schema id, and the form that the schema was asked for in."""
+
+_schemas: Final[dict[Key, RegisteredSchema]] = {}
+_unknown: Final[dict[Key, tuple[int, str]]] = {}
 """Which ids the registry refused, when and why; the oldest first."""
-_asking: Final[dict[tuple[str, int], Lock]] = {}
+_asking: Final[dict[Key, Lock]] = {}
 """The ids that are being asked for: a thread that wants the same one waits for the answer to the first."""
 
 
@@ -76,7 +80,17 @@ class SchemaRegistry:
 
     def schema(self, schema_id: int) -> RegisteredSchema:
         """Return the schema of an id. Raises UnknownSchemaError, ConnectError, ConfigError."""
-        key = self.url, schema_id
+        return self._schema(schema_id, "")
+
+    def descriptor(self, schema_id: int) -> RegisteredSchema:
+        """Return the Protobuf schema of an id as a FileDescriptorProto in base64; as text if the registry has no other.
+
+        Raises as `schema` does.
+        """
+        return self._schema(schema_id, "?format=serialized")
+
+    def _schema(self, schema_id: int, form: str) -> RegisteredSchema:
+        key = self.url, schema_id, form
         if (known := _schemas.get(key)) is not None:
             return known
         asking = _asking.setdefault(key, Lock())
@@ -86,11 +100,11 @@ class SchemaRegistry:
             finally:
                 _asking.pop(key, None)
 
-    def _ask_for(self, key: tuple[str, int]) -> RegisteredSchema:
+    def _ask_for(self, key: Key) -> RegisteredSchema:
         _refuse_again(key)
-        schema_id = key[1]
+        _, schema_id, form = key
         try:
-            found = self._ask(f"/schemas/ids/{schema_id}", f"schema id {schema_id}")
+            found = self._ask(f"/schemas/ids/{schema_id}{form}", f"schema id {schema_id}")
         except UnknownSchemaError as exc:
             _remember(key, str(exc))
             raise
@@ -197,21 +211,21 @@ def avro_text(found: RegisteredSchema, what: str) -> str:
     return found.text
 
 
-def _refuse_again(key: tuple[str, int]) -> None:
+def _refuse_again(key: Key) -> None:
     """Raise UnknownSchemaError for what was refused a short time ago."""
     asked_ms, why = _unknown.get(key, (0, ""))
     if why and 0 <= runtime.wall_ms() - asked_ms < UNKNOWN_MS:
         raise UnknownSchemaError(why)
 
 
-def _keep(key: tuple[str, int], found: RegisteredSchema) -> None:
+def _keep(key: Key, found: RegisteredSchema) -> None:
     """Cache a schema, and drop the oldest while all together are too long."""
     _schemas[key] = found
     while len(_schemas) > 1 and sum(len(each.text) for each in list(_schemas.values())) > MAX_KEPT_CHARACTERS:
         _schemas.pop(next(iter(_schemas)), None)
 
 
-def _remember(key: tuple[str, int], why: str) -> None:
+def _remember(key: Key, why: str) -> None:
     _unknown.pop(key, None)
     _unknown[key] = runtime.wall_ms(), why
     while len(_unknown) > MAX_UNKNOWN:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, duration_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kclient.errors import ConnectError
+from kclient.network import schema_registry as registry_module
 from kclient.spark.decoding import protobuf_format
 from kclient.spark.decoding.formats import Decoded
 from tests.spark.decoder_support import decoder
+from tests.spark.registry import RegistryServer, registry_server
 from tests.spark.test_decoding_protobuf import (
     TIMESTAMP_FILE,
+    File,
     field,
     filled,
     flights,
+    map_field,
     message_class,
     one,
     written_to,
@@ -30,12 +36,16 @@ GROUP = descriptor_pb2.FieldDescriptorProto.TYPE_GROUP
 TEXT = st.sampled_from(["", "é"])
 
 
+def flight_in(file: Any) -> Any:
+    return next(message for message in file.message_type if message.name == "Flight")
+
+
 def newer_flights() -> tuple[Any, ...]:
     """The files of flights; legs have a gate and a number of stops more, flights a list of names and a last leg."""
     _, parts, file = flights()
     field(parts.message_type[0], 9, "gate", "string")
     field(parts.message_type[0], 10, "stops", "sint32")
-    flight = next(message for message in file.message_type if message.name == "Flight")
+    flight = flight_in(file)
     field(flight, 100, "names", "repeated string")
     field(flight, 2000, "last", ".nyc.Leg")
     field(flight, 101, "speed", "double")
@@ -206,3 +216,136 @@ def test_nothing_is_looked_for_unless_it_was_asked_for(
     form.decode(values, new_fields=True)
     assert len(looked) == 3
     protobuf_format._reader.cache_clear()
+
+
+# --- names from a registry -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry() -> Iterator[RegistryServer]:
+    registry_module._schemas.clear()
+    registry_module._unknown.clear()
+    with registry_server() as server:
+        yield server
+
+
+def named(tmp_path: Path, registry: RegistryServer, files: Any, message: str, *values: bytes) -> list[Any]:
+    """The new fields of values in the registry's frame."""
+    made = decoder(
+        valueFormat="protobuf",
+        valueSchema="frame:*:" + written_to(tmp_path, files, message),
+        schema__registry__url=registry.url,
+        schema__registry__allowHttp="true",
+    )
+    found = made.formats["value"].decode(pa.array(values, pa.binary()), new_fields=True)
+    assert found.bad == {}
+    return [json.loads(found.new.get(row, "null")) for row in range(len(values))]
+
+
+def framed(registry: RegistryServer, file: Any, data: bytes, indexes: bytes = b"\0") -> bytes:
+    """A message in the frame, whose file the registry has as Confluent's serializers register it."""
+    text = base64.b64encode(file.SerializeToString()).decode()
+    return b"\0" + registry.add("flights-value", text, "PROTOBUF").to_bytes(4, "big") + indexes + data
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.filterwarnings("ignore:The httpx module is deprecated")
+def test_a_field_that_confluents_serializer_writes_has_its_name(
+    tmp_path: Path, registry: RegistryServer
+) -> None:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+    leg = message_class(newer_flights()[1:2], "nyc.Leg")
+    client, context = (
+        SchemaRegistryClient({"url": registry.url}),
+        SerializationContext("flights", MessageField.VALUE),
+    )
+    write = ProtobufSerializer(leg, client, {"use.deprecated.format": False})
+    written = [write(leg(to="IAH", **more), context) for more in ({"gate": "Č1", "stops": -2}, {})]
+    registry.asked.clear()
+    assert (
+        named(tmp_path, registry, flights()[1:2], "nyc.Leg", *written * 5)
+        == [{"gate": "Č1", "stops": -2}, None] * 5
+    )
+    assert [path for path, _ in registry.asked] == ["/schemas/ids/1?format=serialized"]
+
+
+def with_inners(file: Any) -> Any:
+    """A flight that has messages of its own file in a field, an array and a map."""
+    flight = flight_in(file)
+    field(flight, 104, "inner", ".nyc.Flight.Inner")
+    field(flight, 105, "inners", "repeated .nyc.Flight.Inner")
+    map_field(flight, 106, "by_name", "nyc.Flight", "string", ".nyc.Flight.Inner")
+    return flight
+
+
+@pytest.mark.spec("SP-87")
+def test_new_fields_at_any_depth_have_the_names_of_the_writer(
+    tmp_path: Path, registry: RegistryServer
+) -> None:
+    """Its file imports one that the reader has too, in an older form: what is new in there has numbers."""
+    _, parts, file = newer_flights()
+    field(file.message_type.add(name="Last"), 1, "at", ".google.protobuf.Duration")
+    file.dependency.append("google/protobuf/duration.proto")
+    field(with_inners(file), 103, "wait", ".nyc.Last")
+    inner = next(message for message in flight_in(file).nested_type if message.name == "Inner")
+    field(inner, 2, "much", "uint64")
+    files = (TIMESTAMP_FILE, File.FromString(duration_pb2.DESCRIPTOR.serialized_pb), parts, file)
+    value = message_class(files, "nyc.Flight")()
+    value.names.extend(["a", "b"])
+    value.wait.at.seconds = 7
+    value.inner.much = value.inners.add().much = value.by_name["x"].much = 2**63
+    value.first.gate = "C1"
+    older = flights()[2]
+    with_inners(older)
+    data = framed(registry, file, value.SerializeToString(), b"\2\2")
+    [found] = named(tmp_path, registry, (*flights()[:2], older), "nyc.Flight", data)
+    much = {"much": str(2**63)}
+    assert found == {
+        "names": ["a", "b"],
+        "wait": {"at": "7s"},
+        "inner": much,
+        "inners": [much],
+        "by_name": {"x": much},
+        "first": {"9": "SgJDMQ=="},
+    }
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize(
+    ("fields", "data", "found"),
+    [
+        ([("a", "int32"), ("b", "string")], b"\x08\x01\x12\x01x\x18\x05", {"b": "x", "3": "GAU="}),  # 3 is new
+        ([("b", "int32"), ("a", "string")], b"\x08\x01\x12\x01x", {"2": "EgF4"}),  # the reader's name of 1
+        ([("a", "int32"), ("b", "int32")], b"\x08\x01\x12\x01x", {"2": "EgF4"}),  # of another kind than the writer says
+        ([("a", "int32"), ("b", "string")], b"\x08\x01\x12\x01\xff", {"2": "EgH/"}),  # no text
+        ([("a", "int32"), ("b", "int32")], b"\x08\x01\x10\x00", {"2": "EAA="}),  # a zero, which JSON leaves out
+        ([("a", "int32"), ("b", ".p.M")], b"\x08\x01\x12\x04\x08\x01\x18\x05", {"2": "EgQIARgF"}),  # 3 in it
+        ([("a", "int32"), ("b", ".p.M")], b"\x08\x01\x12\x02\x08\x01", {"b": {"a": 1}}),
+        ([("a", "int32"), ("b", "double")], b"\x08\x01\x11\0\0\0\0\0\0\xf8\x7f", {"b": "NaN"}),
+    ],
+)  # fmt: skip
+def test_a_name_is_given_where_it_says_all_of_the_field(
+    tmp_path: Path, registry: RegistryServer, fields: Any, data: bytes, found: Any
+) -> None:
+    value = framed(registry, one(*fields), data)
+    assert named(tmp_path, registry, [one(("a", "int32"))], "p.M", value) == [found]
+
+
+@pytest.mark.spec("SP-76", "SP-87")
+def test_without_the_writers_message_there_are_numbers(tmp_path: Path, registry: RegistryServer) -> None:
+    """The registry does not have the id, or has text, another kind of schema, or a file whose imports are not there."""
+    data, reader = b"\x08\x01\x12\x01x", [one(("a", "int32"))]
+    newer = one(("a", "int32"), ("b", "string"))
+    newer.dependency.append("elsewhere.proto")
+    registry.add("flights-value", 'syntax = "proto3"; message M { int32 a = 1; string b = 2; }', "PROTOBUF")
+    registry.add("flights-value", '"int"')
+    values = [b"\0" + number.to_bytes(4, "big") + b"\0" + data for number in (1, 2, 77)]
+    values.append(framed(registry, newer, data))
+    values.append(framed(registry, File(name="m.proto", package="p"), data))
+    assert named(tmp_path, registry, reader, "p.M", *values) == [{"2": "EgF4"}] * 5
+    registry.answers["/schemas/ids/78"] = 500, b""
+    with pytest.raises(ConnectError, match="HTTP 500"):
+        named(tmp_path, registry, reader, "p.M", b"\0\0\0\0\x4e\0" + data)

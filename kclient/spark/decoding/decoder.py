@@ -245,13 +245,14 @@ def _format(
             from kclient.spark.decoding.avro_format import AvroFormat
 
             registry = _registry(options)
-            given = _avro_schema(options, part, schema, registry)
-            return AvroFormat.of(part.schema, given, registry, options.max_elements)
+            reader = _avro_schema(options, part, schema, registry)
+            return AvroFormat.of(part.schema, reader, registry, options.max_elements)
         case "protobuf" if schema is not None and not schema.startswith(SUBJECT):
             from kclient.deserializers.protobuf import message_schema
             from kclient.spark.decoding.protobuf_format import ProtobufFormat
 
-            return ProtobufFormat.of(message_schema(part.schema, schema), options.max_elements)
+            given = message_schema(part.schema, schema)
+            return ProtobufFormat.of(given, options.max_elements, _registry(options))
         case "protobuf":
             raise ConfigError(
                 f"{part.form}=protobuf needs {part.schema}=FILE#MESSAGE: a registry is asked for Avro schemas only. "

@@ -29,6 +29,7 @@ from kclient.deserializers.elements import (
 )
 from kclient.deserializers.frame import schema_id_of
 from kclient.deserializers.protobuf import MessageSchema, protobuf_library
+from kclient.network.schema_registry import SchemaRegistry
 from kclient.spark.decoding.formats import (
     ELEMENTS_OPTION,
     MAX_OBJECTS,
@@ -41,6 +42,7 @@ from kclient.spark.decoding.formats import (
 from kclient.spark.decoding.protobuf_new_fields import has_new_fields, new_fields_of, without_extensions
 from kclient.spark.decoding.protobuf_schema import NO_TEXT, MessageColumn, MessageColumns
 from kclient.spark.decoding.protobuf_wire import GROUP, GROUP_END, LENGTH, VARINT, Damaged, varint, width
+from kclient.spark.decoding.protobuf_writers import writer_of
 
 
 @attrs.frozen
@@ -51,11 +53,17 @@ class ProtobufFormat:
     type: pa.DataType
     name: str = "protobuf"
     max_elements: int = MAX_ELEMENTS
+    registry: SchemaRegistry | None = None
 
     @classmethod
-    def of(cls, given: MessageSchema, max_elements: int = MAX_ELEMENTS) -> ProtobufFormat:
-        """Build the format. Raises ConfigError with the field that has no Spark type."""
-        return cls(given, _reader(given).column.type, max_elements=max_elements)
+    def of(
+        cls,
+        given: MessageSchema,
+        max_elements: int = MAX_ELEMENTS,
+        registry: SchemaRegistry | None = None,
+    ) -> ProtobufFormat:
+        """Build the format; `registry` names new fields. Raises ConfigError with the field that has no Spark type."""
+        return cls(given, _reader(given).column.type, max_elements=max_elements, registry=registry)
 
     def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
         """Decode the messages, field by field."""
@@ -84,7 +92,7 @@ class ProtobufFormat:
                 message, reasons[row] = None, str(exc)
             messages.append(message)
             if new is not None and message is not None and reader.has_new(message):
-                new[row] = new_fields_of(reader.read(self._message_in(data)))
+                new[row] = self._new_fields(reader, data)
             objects += len(data or b"") * reader.per_byte
             if objects > MAX_OBJECTS:
                 yield messages
@@ -100,6 +108,10 @@ class ProtobufFormat:
             except (Damaged, RecursionError):
                 raise ConversionError(f"it is not a {self.given.message}") from None
         return reader.read(data)
+
+    def _new_fields(self, reader: _Reader, data: bytes) -> str:
+        """Return the new fields of a message that has some: looking for them has taken them away."""
+        return new_fields_of(reader.read(self._message_in(data)), writer_of(data, self.given, self.registry))
 
     def _message_in(self, data: bytes) -> bytes:
         try:

@@ -5,6 +5,9 @@ tags, under its number. These bytes are a message themselves, which a newer sche
 
     {"9":"SgJDMQ=="}     Leg.FromString(b64decode("SgJDMQ==")) is Leg(gate="C1"), if gate is field 9 of the newer Leg
 
+With a registry the message of the writer (`protobuf_writers.py`) names the field: `{"gate":"C1"}`, in protobuf's JSON
+mapping. A message may also carry fields that its writer did not know, so its id does not say whether it has new ones.
+
 Messages in fields, arrays and maps are searched: `{"legs":[null,{"9":"SgJDMQ=="}]}` is the gate of the second leg. Also
 new are a value that the schema's enum does not have (of a closed enum, as in proto2) and one that is written as another
 kind than the schema says: protobuf keeps both with the unknown fields. Extensions are new fields too.
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import attrs
@@ -59,33 +62,72 @@ def has_new_fields(descriptor: Any) -> Callable[[Any], bool]:
     return outermost if flat else at_any_depth
 
 
-def new_fields_of(message: Any) -> str:
-    """Return the new fields of a message that has some. Takes the message apart."""
-    return json.dumps(_found(message), separators=(",", ":"))
+def new_fields_of(message: Any, writer: Any = None) -> str:
+    """Return the new fields of a message that has some. Takes the message apart.
+
+    `writer` is the descriptor of the message as its writer has it, None if that is not known.
+    """
+    return json.dumps(_found(message, writer), ensure_ascii=False, separators=(",", ":"))
 
 
-def _found(message: Any) -> dict[str, Any]:
-    """Return the new fields by number, and those inside of other fields by name."""
+def _found(message: Any, writer: Any) -> dict[str, Any]:
+    """Return the new fields by name or number, and those inside of other fields by name."""
     fields = message.ListFields()
-    inner = {field.name: _inside(field, value) for field, value in fields if field.message_type is not None}
+    inner = {
+        field.name: _inside(field, value, _field(writer, field.number))
+        for field, value in fields
+        if field.message_type is not None
+    }
     for field, _ in fields:
         message.ClearField(field.name)
     own = by_number(message.SerializePartialToString())
-    texts = {str(number): base64.b64encode(data).decode() for number, data in own.items()}
+    known = message.DESCRIPTOR.fields_by_name
+    texts = dict(_named(writer, number, data, known) for number, data in own.items())
     return texts | {name: found for name, found in inner.items() if found}
 
 
-def _inside(field: Any, value: Any) -> Any:
+def _field(message: Any, number: int) -> Any:
+    return None if message is None else message.fields_by_number.get(number)
+
+
+def _inside(field: Any, value: Any, written: Any) -> Any:
     """Return the new fields in the value of a field with messages, nothing (empty, None) without any."""
+    writer = None if written is None else written.message_type
     if field.message_type.GetOptions().map_entry:
-        if field.message_type.fields_by_name[VALUE].message_type is None:
+        each_value = field.message_type.fields_by_name[VALUE]
+        if each_value.message_type is None:
             return None
-        return {_key(key): found for key, each in value.items() if (found := _found(each))}
+        entry = _field(writer, each_value.number)
+        writer = None if entry is None else entry.message_type
+        return {_key(key): found for key, each in value.items() if (found := _found(each, writer))}
     if not isinstance(field.default_value, list):
-        return _found(value)
-    items = [_found(each) or None for each in value]
+        return _found(value, writer)
+    items = [_found(each, writer) or None for each in value]
     return items if any(items) else None
 
 
 def _key(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _named(writer: Any, number: int, data: bytes, known: Collection[str]) -> tuple[str, Any]:
+    """Return the name and value of a new field, or number and bytes where a name would not say all of it."""
+    field = _field(writer, number)
+    if field is not None and field.name not in known:
+        value = _as_json(writer, data).get(field.name)
+        if value is not None:
+            return field.name, value
+    return str(number), base64.b64encode(data).decode()
+
+
+def _as_json(writer: Any, data: bytes) -> dict[str, Any]:
+    """Return a message in protobuf's JSON mapping; nothing if it has fields that its writer does not name either."""
+    from google.protobuf import json_format
+
+    library = protobuf_library()
+    try:
+        message = library.message_factory.GetMessageClass(writer).FromString(data)
+        found: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    except (library.message.DecodeError, json_format.Error, TypeError, ValueError, RecursionError):
+        return {}  # such as an Any of an unknown type
+    return {} if has_new_fields(writer)(message) else found
