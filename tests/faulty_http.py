@@ -10,12 +10,14 @@
 | `drop` | is not passed on | a broken connection |
 | `drop after` | is applied | a broken connection |
 | `late` | is applied | nothing for `delay` seconds |
+| `lie` | is not passed on | 200, as if it was applied |
 | `slow` | is applied | the answer in two pieces, `delay` seconds apart |
 """
 
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -25,12 +27,16 @@ from urllib.parse import urlsplit
 
 import attrs
 
-Kind = Literal["500", "503", "500 after", "drop", "drop after", "late", "slow"]
+SIZES = {"content-length", "transfer-encoding", "expect"}
+ETAG = '"d41d8cd98f00b204e9800998ecf8427e"'
+STORED = f"<CompleteMultipartUploadResult><ETag>{ETAG}</ETag></CompleteMultipartUploadResult>".encode()
+
+Kind = Literal["500", "503", "500 after", "drop", "drop after", "late", "lie", "slow"]
 
 
 @attrs.define
 class Rule:
-    """A fault for the next `times` requests of a method whose path contains `part`."""
+    """A fault for the next `times` requests of a method in whose path the regular expression `part` is found."""
 
     method: str
     part: str
@@ -89,7 +95,7 @@ class FaultyProxy:
         return rule
 
     def handle(self, request: BaseHTTPRequestHandler) -> None:
-        body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        body = _body(request)
         with self._lock:
             self.requests.append((request.command, request.path))
             kind = self.choose(request.command, request.path)
@@ -97,13 +103,16 @@ class FaultyProxy:
             _answer(request, int(kind), b"")
         elif kind == "drop":
             _drop(request)
+        elif kind == "lie":
+            _answer(request, 200, STORED if request.command == "POST" else b"", {"ETag": ETAG})
         else:
             self._pass_on(request, body, kind)
 
     def _pass_on(self, request: BaseHTTPRequestHandler, body: bytes, kind: Kind | None) -> None:
         connection = http.client.HTTPConnection(self._upstream, timeout=60)
         try:
-            connection.request(request.command, request.path, body, dict(request.headers.items()))
+            headers = {name: text for name, text in request.headers.items() if name.lower() not in SIZES}
+            connection.request(request.command, request.path, body, headers)
             found = connection.getresponse()
             content = found.read()
         finally:
@@ -118,10 +127,22 @@ class FaultyProxy:
 
     def _by_rule(self, method: str, path: str) -> Kind | None:
         for rule in self._rules:
-            if rule.method == method and rule.part in path and rule.seen < rule.times:
+            if rule.method == method and re.search(rule.part, path) and rule.seen < rule.times:
                 rule.seen += 1
                 return rule.kind
         return None
+
+
+def _body(request: BaseHTTPRequestHandler) -> bytes:
+    """Read what a request carries, of a length that is given or in chunks."""
+    if request.headers.get("Transfer-Encoding") != "chunked":
+        return request.rfile.read(int(request.headers.get("Content-Length") or 0))
+    content = b""
+    while size := int(request.rfile.readline().split(b";")[0], 16):
+        content += request.rfile.read(size)
+        request.rfile.readline()
+    request.rfile.readline()
+    return content
 
 
 def _answer(
@@ -131,11 +152,10 @@ def _answer(
     headers: dict[str, str] | None = None,
     between: Callable[[], object] = lambda: None,
 ) -> None:
-    sizes = {"content-length", "transfer-encoding", "connection", "date", "server"}
     try:
         request.send_response(status)
         for name, value in (headers or {}).items():
-            if name.lower() not in sizes:
+            if name.lower() not in {*SIZES, "connection", "date", "server"}:
                 request.send_header(name, value)
         length = (
             (headers or {}).get("Content-Length", "0") if request.command == "HEAD" else str(len(content))

@@ -64,6 +64,7 @@ from kclient.spark.sink.iceberg_schema import (
 )
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import TableFiles
+from kclient.spark.sink.store import is_remote, lost
 from kclient.spark.sink.tables import (
     COORDINATES,
     TableCommit,
@@ -273,6 +274,7 @@ class IcebergTable:
                 append.append_data_file(added.of(file))
             sequence = version.metadata.next_sequence_number()
             append.commit()
+            self._check_manifests(transaction)
             described = {
                 **json.loads(progress.dump()),
                 "snapshot": append.snapshot_id,
@@ -280,7 +282,26 @@ class IcebergTable:
                 "landed": self._landed(base, commit),
             }
             transaction.set_properties({PROPERTY + commit.job: json.dumps(described)})
-            transaction.commit_transaction()
+            after = transaction.commit_transaction()
+            self._check_metadata(base, after)
+
+    def _check_manifests(self, transaction: Transaction) -> None:
+        """Look for a commit's manifest list before it counts; pyiceberg has asked for the size of each manifest."""
+        snapshot, io = transaction.table_metadata.current_snapshot(), transaction._table.io
+        place = "" if snapshot is None else snapshot.manifest_list
+        if is_remote(place) and not io.new_input(place).exists():
+            raise lost(place)
+
+    def _check_metadata(self, base: Version, after: Version) -> None:
+        """Look for the metadata file that the catalog names since a commit. Raise SinkError if there is none."""
+        place = after.metadata_location
+        if is_remote(place) and not after.io.new_input(place).exists():
+            raise SinkError(
+                f"{lost(place)} The catalog names it, so nobody can read {self.name}. Once the service is repaired, "
+                f"register the table with the metadata file before it: {base.metadata_location}. The batch is not in "
+                "that one, and lands again.",
+                path=self.name,
+            )
 
     def _landed(self, base: Version, commit: TableCommit) -> _Landed | None:
         """Return the range of one file of the job's newest batch with rows, None where rows have no offsets."""

@@ -13,6 +13,8 @@ A service that hangs or fails is bounded. One request: `CONNECT_SECONDS` and `RE
 requests after answers of 5xx, refused and broken connections, none later than `RETRY_SECONDS`; so at most
 `RETRY_SECONDS + REQUEST_SECONDS`. `put_if_absent` makes at most `PUT_TRIES` such calls, because it looks up what became
 of a write whose answer it did not get.
+
+No answer is believed alone: what was written is read back, of a large object its size. One more request for each write.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NoReturn, cast
 from urllib.parse import urlsplit
 
 import attrs
@@ -179,7 +181,6 @@ class ObjectStore(Store):
         for _ in range(PUT_TRIES):
             try:
                 self.client.put(checked_key(key), content, mode="create", use_multipart=False)
-                return True
             except AlreadyExistsError:
                 # A request that was sent again after a lost answer finds the object that the first one wrote.
                 return self.read(key) == content
@@ -187,6 +188,8 @@ class ObjectStore(Store):
                 if not _outcome_unknown(exc):
                     self.fail(exc, "Writing", key)
                 last = exc
+            else:
+                return self._check_stored(key, content)
             log.warning("No answer says whether %s was written: it is looked up.", self.place(key))
             if (found := self.read(key)) is not None:
                 return found == content
@@ -210,6 +213,7 @@ class ObjectStore(Store):
     def put(self, key: str, content: bytes) -> None:
         with self.errors("Writing", key):
             self.client.put(checked_key(key), content, use_multipart=False)
+        self._check_stored(key, content)
 
     def read(self, key: str) -> bytes | None:
         with self.errors("Reading", key):
@@ -240,6 +244,21 @@ class ObjectStore(Store):
 
     def open_read(self, key: str) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(_RemoteReader(self, checked_key(key)), READ_BYTES))
+
+    def stored_bytes(self, key: str) -> int | None:
+        """Return the size of an object, None if there is none. Raises SinkError."""
+        with self.errors("Reading", key):
+            try:
+                return int(self.client.head(checked_key(key))["size"])
+            except FileNotFoundError:
+                return None
+
+    def _check_stored(self, key: str, content: bytes) -> Literal[True]:
+        """Read back what the service has said it stored. Raise SinkError if it did not."""
+        found = self.read(key)
+        if found != content:
+            raise lost(self.place(key), "nothing" if found is None else "something else")
+        return True
 
     @contextmanager
     def errors(self, doing: str, key: str) -> Iterator[None]:
@@ -285,12 +304,17 @@ class _RemoteWriter(ObjectWriter):
 
         if self.closed:
             return
+        failure: Exception | None = None
         try:
             self._file.close()
         except (BaseError, OSError) as exc:
-            # The service may have finished it, and its answer was lost. Only this writer uses the key.
-            if self._stored_bytes() != self.bytes:
-                self._store.fail(exc, "Writing", self._key)
+            failure = exc
+        # The service may have finished it and lost its answer, or answered and lost it. Only this writer uses the key.
+        stored = self._store.stored_bytes(self._key)
+        if stored != self.bytes:
+            if failure is not None:
+                self._store.fail(failure, "Writing", self._key)
+            raise lost(self._store.place(self._key), "nothing" if stored is None else f"{stored} bytes of it")
         self.closed = True
 
     def discard(self) -> None:
@@ -298,13 +322,6 @@ class _RemoteWriter(ObjectWriter):
             return
         self.closed = self.discarded = True
         self._file = None  # closing it would finish the object
-
-    def _stored_bytes(self) -> int | None:
-        with self._store.errors("Writing", self._key):
-            try:
-                return int(self._store.client.head(self._key)["size"])
-            except FileNotFoundError:
-                return None
 
 
 class _RemoteReader(io.RawIOBase):
@@ -393,6 +410,16 @@ def is_plain_endpoint(options: Mapping[str, str]) -> bool:
 _NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _STATUS: Final = re.compile(r"\b([1-5][0-9]{2}) [A-Z][A-Za-z ]+")
 _CODE: Final = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
+
+
+def lost(place: str, found: str = "nothing") -> SinkError:
+    """Return the error of a service that has acknowledged an object, and holds none of it, or something else."""
+    return SinkError(
+        f"The service answered that it stored {place}, and it has {found} there. It loses what it acknowledges, it "
+        "shows writes late, or another program replaces objects. Do not use it before that is repaired. Then start "
+        "again, and let `kclient ingest verify` count what landed before.",
+        path=place,
+    )
 
 
 def _outcome_unknown(exc: Exception) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Self
 
@@ -30,13 +31,12 @@ class LakeOnS3(Lake):
 
     @property
     def properties(self) -> dict[str, str]:
-        environment = self.bucket.server.environment
         return {
             "type": "sql",
             "uri": f"sqlite:///{self.root / 'catalog.db'}",
             "warehouse": self.bucket.url("warehouse"),
-            "s3.endpoint": environment["AWS_ENDPOINT_URL"],
-            "s3.region": environment.get("AWS_REGION", "us-east-1"),
+            "s3.endpoint": os.environ["AWS_ENDPOINT_URL"],
+            "s3.region": os.environ["AWS_REGION"],
         }
 
 
