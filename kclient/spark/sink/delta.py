@@ -4,6 +4,8 @@
     txn kclient/JOB/version                    the table's version with that batch
     txn kclient/JOB/TOPIC/PARTITION            the next offset to read
     txn kclient/JOB/TOPIC/PARTITION/first      where the job began to read it
+    txn kclient/JOB/TOPIC/PARTITION/landed     where a file of it begins: one of the last batch that had rows
+    txn kclient/JOB/TOPIC/PARTITION/landed/in  the number of this batch
     txn kclient/JOB/TOPIC/id                   the mark of the topic's id
 
 `txn` actions are what Delta keeps for writers like this one: each checkpoint of the log has them, and clean-up of the
@@ -16,7 +18,8 @@ log does not touch them. What delta-rs 1.6 and Spark do, and what follows for th
     a handle after its own commit          stays at the version that it read: every `load` opens a new one
     columns and partitions of a commit     are not compared with those of the table: `_check_fits` does that
     checkpoint and clean-up after it       may fail when the commit has succeeded: it is looked up
-    RESTORE                                leaves each txn as it is, and takes rows away: see `_check_not_restored`
+    RESTORE                                leaves each txn as it is, and takes rows away: see `_check_not_restored`;
+                                           where clean-up has deleted the log of it, the rows themselves are looked for
     delta.setTransactionRetentionDuration  lets Spark drop idle txn actions, and at once those without a time: such a
                                            table would forget the job, so it is refused
     S3                                     creates a version by PUT with If-None-Match; a store that ignores this header
@@ -36,7 +39,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -45,6 +48,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, PyFileSystem
 
 from kclient.errors import ConfigError, SinkError
+from kclient.log import get_logger
 from kclient.runtime import Runtime
 from kclient.spark.sink import store, table_files
 from kclient.spark.sink.atomic_files import sink_errors, sync
@@ -76,6 +80,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable, Transaction
     from deltalake.transaction import AddAction
 
+log: Final = get_logger("kclient.spark")
+
 REMOTE_OPTIONS: Final = {
     "connect_timeout": f"{store.CONNECT_SECONDS}s",
     "timeout": f"{store.REQUEST_SECONDS}s",
@@ -85,6 +91,7 @@ REMOTE_OPTIONS: Final = {
 """The bounds of one request to an object store, and of its repetitions: those of a `Store`."""
 
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
+_OF_LANDED: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})/landed/in", re.ASCII)
 _OF_TOPIC: Final = re.compile(r"/(?P<topic>[^/]+)/id", re.ASCII)
 _TAKEN: Final = re.compile(r"Failed to commit transaction: \d+$|already exists", re.IGNORECASE)
 
@@ -149,7 +156,7 @@ class DeltaSink:
                 raise ValueError(
                     f"delta-rs reads batch {batch} of {job}, and kclient {found.get(app_id(job))}"
                 )
-            self._check_not_restored(version, job, found[f"{app_id(job)}/version"])
+            self._check_not_restored(version, job, found)
         return progress_of(job, found)
 
     def family(self, version: DeltaTable, job: str) -> Mapping[str, TableProgress]:
@@ -334,20 +341,48 @@ class DeltaSink:
                 path=self.url,
             )
 
-    def _check_not_restored(self, version: DeltaTable, job: str, committed: int) -> None:
+    def _check_not_restored(self, version: DeltaTable, job: str, transactions: Mapping[str, int]) -> None:
         """Refuse a table from which a RESTORE took rows of the job: its offsets are still there. Raises SinkError."""
-        states = [(committed, True)]  # from a version on, whether the table holds the job's last batch
-        for restore in self._log.restores(committed, version.version()):
-            before = [there for number, there in states if restore.to is not None and number <= restore.to]
-            states.append((restore.version, bool(before) and before[-1]))
-        number, there = states[-1]
-        if not there:
-            raise SinkError(
-                f"{self.name} was restored, by its version {number}, to what it was before the last batch of the job "
-                f"{job}: rows of it are gone, but not its offsets. To get them back, RESTORE the table to version "
-                f"{number - 1}. To land them again, give a new checkpoint, another --job, and where to --start.",
-                path=self.url,
+        committed = transactions[f"{app_id(job)}/version"]
+        since = self._log.since(committed, version.version())
+        number, there = since.holds(committed)
+        landed, is_cleaned_up = last_landed(job, transactions), number == since.first_missing
+        if there is None:
+            there = is_cleaned_up if landed is None else self._has_rows(version, landed)
+        if there:
+            return
+        if is_cleaned_up and landed is not None:
+            self._refuse_lost_rows(job, landed, deletes=since.deletes)
+            return
+        raise SinkError(
+            f"{self.name} was restored, by its version {number}, to what it was before the last batch of the job "
+            f"{job}: rows of it are gone, but not its offsets. To get them back, RESTORE the table to version "
+            f"{number - 1}. To land them again, give a new checkpoint, another --job, and where to --start.",
+            path=self.url,
+        )
+
+    def _refuse_lost_rows(self, job: str, landed: Landed, *, deletes: bool) -> None:
+        """Refuse a table whose log is cleaned up, unless rows were deleted since. Raises SinkError."""
+        offsets = f"offsets {landed.start} to {landed.end} of {landed.tp}"
+        gone = f"{self.name} has no rows of the job {job} from the {offsets}"
+        if deletes:
+            log.warning(
+                "%s, and no log of that time. Rows were deleted since, so the job goes on. If the table was restored "
+                "too, give another --job, and --start",
+                gone,
             )
+            return
+        raise SinkError(
+            f"{gone}, which were its last. The log of that time is cleaned up, and the rest of it deletes no rows: the "
+            "table was restored to a version before them. Going on would leave them out. Land them again with a new "
+            "checkpoint, another --job and where to --start, or give --start after them to do without them.",
+            path=self.url,
+        )
+
+    def _has_rows(self, version: DeltaTable, landed: Landed) -> bool:
+        where = f"{rows_of([landed.tp.topic])} AND _partition = {landed.tp.partition}"
+        found = version.scan(["_offset"], f"{where} AND _offset >= {landed.start} AND _offset < {landed.end}")
+        return any(len(pa.record_batch(batch)) for batch in found)
 
     # --- how
 
@@ -406,12 +441,44 @@ def _transactions(before: TableProgress | None, commit: TableCommit, version: in
     numbers |= {
         f"{app_id(job, tp)}/first": start for tp, start in now.first.items() if tp not in before.first
     }
+    numbers |= _of_landed(commit)
     numbers |= {
         f"{app_id(job)}/{topic}/id": mark
         for topic, mark in now.topics.items()
         if before.topics.get(topic) != mark
     }
     return [Transaction(name, number) for name, number in numbers.items()]
+
+
+def _of_landed(commit: TableCommit) -> dict[str, int]:
+    """Return what a commit keeps of one of its files: rows without offsets have none, and a batch without rows."""
+    for file in commit.files if commit.end else ():
+        if file.rows:
+            name = f"{app_id(commit.job, TopicPartition(file.topic, file.partition))}/landed"
+            return {name: file.start, f"{name}/in": commit.batch}
+    return {}
+
+
+class Landed(NamedTuple):
+    """Offsets of a partition that landed in the last batch of a job that had rows."""
+
+    tp: TopicPartition
+    start: int
+    end: int
+
+
+def last_landed(job: str, transactions: Mapping[str, int]) -> Landed | None:
+    """Return a range of the job's last rows, None if its `txn` actions name none."""
+    batches = {
+        TopicPartition(match["topic"], int(match["partition"])): batch
+        for name, batch in transactions.items()
+        if name.startswith(app_id(job)) and (match := _OF_LANDED.fullmatch(name.removeprefix(app_id(job))))
+    }
+    if not batches:
+        return None
+    tp = max(batches, key=lambda tp: batches[tp])
+    name = app_id(job, tp)
+    return Landed(tp, transactions[f"{name}/landed"], transactions[name])
 
 
 def progress_of(job: str, transactions: Mapping[str, int]) -> TableProgress | None:

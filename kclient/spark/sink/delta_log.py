@@ -24,6 +24,7 @@ from pyarrow.fs import FileSelector, FileSystem
 DIRECTORY: Final = "_delta_log"
 _CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9a-f.-]+)?\.(parquet|json)", re.ASCII)
 _READ: Final = ("txn", "commitInfo")
+_DELETING: Final = frozenset({"DELETE", "MERGE", "TRUNCATE", "UPDATE"})
 _KEY_BYTES: Final = 16
 """A line begins with the name of its action: `{"txn":` or `{"commitInfo":`; the others are not parsed."""
 
@@ -36,6 +37,39 @@ class Restore:
     to: int | None
 
 
+@attrs.frozen
+class Since:
+    """What the log says of the versions after one: restores in order, and whether rows were deleted.
+
+    `first_missing` is the first of these versions of which the log has no entry any more, None if it has all.
+    """
+
+    restores: tuple[Restore, ...] = ()
+    deletes: bool = False
+    first_missing: int | None = None
+
+    def holds(self, committed: int) -> tuple[int, bool | None]:
+        """Return since which version the table holds what was committed, or does not; None if the log cannot say it."""
+        states: list[tuple[int, bool | None]] = [(committed, True)]
+        if self.first_missing is not None:
+            states.append((self.first_missing, None))
+        for restore in self.restores:
+            found = None
+            if restore.to is not None:
+                found = next((there for number, there in reversed(states) if number <= restore.to), False)
+            states.append((restore.version, found))
+        return states[-1]
+
+
+@attrs.frozen
+class _Entry:
+    """What one version did; `is_there` says whether the log has its entry still."""
+
+    restore: Restore | None = None
+    deletes: bool = False
+    is_there: bool = True
+
+
 class TransactionLog:
     """Reads the log of one table, each version once. Every method may raise OSError, and ValueError for a damaged log.
 
@@ -46,7 +80,7 @@ class TransactionLog:
         self._files = files
         self._version = -1
         self._transactions: dict[str, int] = {}
-        self._restores: dict[int, Restore | None] = {}
+        self._entries: dict[int, _Entry] = {}
 
     def transactions(self, version: int) -> Mapping[str, int]:
         """Return the newest `txn` of each application at a version: its id → its version."""
@@ -60,19 +94,22 @@ class TransactionLog:
             self._apply_up_to(version)
         return self._transactions
 
-    def restores(self, after: int, version: int) -> list[Restore]:
-        """Return the restores among the versions after one, in order.
-
-        A version that log clean-up has deleted counts as none: it is older than the time for which the log is kept.
-        """
-        self._restores = {number: found for number, found in self._restores.items() if number > after}
-        for number in range(after + 1, version + 1):
-            if number not in self._restores:
+    def since(self, after: int, version: int) -> Since:
+        """Return what happened in the versions after one, up to another one."""
+        self._entries = {number: found for number, found in self._entries.items() if number > after}
+        numbers = range(after + 1, version + 1)
+        for number in numbers:
+            if number not in self._entries:
                 try:
                     self._read(number)
-                except FileNotFoundError:
-                    self._restores[number] = None
-        return [found for number, found in sorted(self._restores.items()) if found and number <= version]
+                except FileNotFoundError:  # log clean-up deleted it
+                    self._entries[number] = _Entry(is_there=False)
+        found = [(number, self._entries[number]) for number in numbers]
+        return Since(
+            tuple(entry.restore for _, entry in found if entry.restore is not None),
+            any(entry.deletes for _, entry in found),
+            next((number for number, entry in found if not entry.is_there), None),
+        )
 
     def named_files(self) -> set[str]:
         """Return the paths of all files that any version or checkpoint of the log adds or removes."""
@@ -93,7 +130,7 @@ class TransactionLog:
         return {unquote(path) for path in paths if path is not None}
 
     def _forget(self) -> None:
-        self._version, self._transactions, self._restores = -1, {}, {}
+        self._version, self._transactions, self._entries = -1, {}, {}
 
     def _apply_up_to(self, version: int) -> None:
         if self._version < 0 and version:
@@ -103,16 +140,15 @@ class TransactionLog:
             self._version += 1
 
     def _read(self, version: int) -> dict[str, int]:
-        """Return the `txn` actions of a version, and keep whether it is a restore. Raise FileNotFoundError."""
+        """Return the `txn` actions of a version, and keep what else it did. Raise FileNotFoundError."""
         transactions: dict[str, int] = {}
-        restore = None
+        entry = _Entry()
         for name, action in self._lines(f"{DIRECTORY}/{version:020d}.json"):
             if name == "txn":
                 transactions[action["appId"]] = action["version"]
-            elif action.get("operation") == "RESTORE":
-                to = (action.get("operationParameters") or {}).get("version")
-                restore = Restore(version, None if to in (None, "null") else int(to))
-        self._restores[version] = restore
+            else:
+                entry = _entry(version, action.get("operation"), action.get("operationParameters") or {})
+        self._entries[version] = entry
         return transactions
 
     # --- checkpoints
@@ -164,3 +200,10 @@ class TransactionLog:
                 if any(f'"{name}"'.encode() in line[:_KEY_BYTES] for name in names):
                     [(name, action)] = json.loads(line).items()
                     yield name, action
+
+
+def _entry(version: int, operation: Any, parameters: Mapping[str, Any]) -> _Entry:
+    if operation == "RESTORE":
+        to = parameters.get("version")
+        return _Entry(Restore(version, None if to in (None, "null") else int(to)))
+    return _Entry(deletes=operation in _DELETING or parameters.get("mode") == "Overwrite")

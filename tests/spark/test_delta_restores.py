@@ -1,0 +1,187 @@
+"""RESTORE of a Delta table, beyond what its log still says: no row is left out, and no row lands twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+from deltalake import CommitProperties
+
+from kclient.errors import SinkError
+from kclient.spark.sink import tables
+from kclient.spark.sink.delta import DeltaSink
+from kclient.spark.sink.delta_log import Restore, Since
+from kclient.spark.sink.tables import TableCommit
+from kclient.types import TopicPartition
+from tests.spark.delta_support import JOB, created, offsets, other_writer, written
+from tests.spark.memory_table import PausedRuntime
+
+OTHER = TopicPartition("orders", 1)
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> DeltaSink:
+    """A table with three batches of ten rows, in its versions 1 to 3."""
+    sink = created(tmp_path)
+    for batch in range(3):
+        commit(sink, written(sink, batch))
+    return sink
+
+
+def commit(sink: DeltaSink, wanted: TableCommit) -> bool:
+    return tables.commit(DeltaSink(sink.url), wanted, PausedRuntime.seeded(1))
+
+
+def append(sink: DeltaSink) -> None:
+    table = other_writer(sink)
+    properties = CommitProperties(custom_metadata={"by": "another writer"})
+    table.create_write_transaction([], "append", table.schema(), commit_properties=properties)
+
+
+def clean_up(sink: DeltaSink, before: int | None = None) -> None:
+    """Delete the log before a version, or before the newest one, as log clean-up does once it is old."""
+    table = other_writer(sink)
+    table.create_checkpoint()
+    for entry in (Path(sink.url) / "_delta_log").glob("0*.json"):
+        if int(entry.stem) < (table.version() if before is None else before):
+            entry.unlink()
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_restore_of_which_the_log_is_cleaned_up_is_refused(sink: DeltaSink, read_before: bool) -> None:
+    running = DeltaSink(sink.url)
+    if read_before:
+        assert running.progress(running.load(), JOB)
+    wanted = written(sink, 3)
+    other_writer(sink).restore(1)
+    assert commit(sink, attrs.evolve(written(sink, 3, job="another"), batch=0))
+    append(sink)
+    clean_up(sink)
+    with pytest.raises(
+        SinkError, match=r"no rows of the job nightly from the offsets 20 to 30 of orders-0.*--start"
+    ):
+        tables.commit(running, wanted, PausedRuntime.seeded(1))
+    assert offsets(sink) == [*range(10), *range(30, 40)]
+
+
+def test_a_job_that_has_lost_its_rows_lands_them_again_under_another_name(sink: DeltaSink) -> None:
+    """The way out that the refusal names."""
+    other_writer(sink).restore(1)
+    append(sink)
+    clean_up(sink)
+    again = attrs.evolve(written(sink, 1, job="again"), batch=0)
+    assert commit(sink, again)
+    assert commit(sink, attrs.evolve(written(sink, 2, job="again"), batch=1))
+    assert offsets(sink) == list(range(30))
+
+
+def undo(sink: DeltaSink) -> None:
+    other_writer(sink).restore(1)
+    other_writer(sink).restore(3)
+
+
+KEPT: dict[str, Callable[[DeltaSink], object]] = {
+    "nothing": lambda sink: None,
+    "a restore that was undone": undo,
+    "optimize": lambda sink: other_writer(sink).optimize.compact(),
+    "a restore to the last batch": lambda sink: (append(sink), other_writer(sink).restore(3)),
+}
+
+
+@pytest.mark.parametrize("what", KEPT)
+def test_a_job_goes_on_after_log_clean_up_where_its_rows_are_there(sink: DeltaSink, what: str) -> None:
+    KEPT[what](sink)
+    for _ in range(2):
+        append(sink)
+    clean_up(sink)
+    assert commit(sink, written(sink, 3))
+    assert offsets(sink) == list(range(40))
+
+
+def test_rows_that_are_looked_for_are_those_of_the_last_batch_that_had_some(sink: DeltaSink) -> None:
+    """Rows of idle partitions may have been deleted long ago, and the last batch may have none."""
+    commit(sink, written(sink, 3, tp=OTHER))
+    commit(sink, attrs.evolve(written(sink, 4), start={}, end={TopicPartition("orders", 0): 50}, files=()))
+    other_writer(sink).delete("_partition = 0")
+    append(sink)
+    clean_up(sink)
+    assert commit(sink, written(sink, 5))
+    assert offsets(sink) == [*range(30, 40), *range(50, 60)]
+
+
+def test_a_job_whose_last_rows_were_deleted_goes_on_with_a_warning(
+    sink: DeltaSink, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(sink)
+    append(sink)
+    other_writer(sink).delete("_offset >= 20")
+    append(sink)
+    clean_up(sink, before=5)
+    with caplog.at_level("WARNING", "kclient.spark"):
+        assert commit(sink, written(sink, 3))
+    assert (
+        "no rows of the job nightly from the offsets 20 to 30 of orders-0, and no log of that time"
+        in caplog.text
+    )
+    assert offsets(sink) == [*range(20), *range(30, 40)]
+
+
+def named_by_time(sink: DeltaSink, version: int) -> None:
+    """Restore to the time of a version, as an entry of the log that names a time and no version."""
+    other_writer(sink).restore(version)
+    entry = Path(sink.url) / "_delta_log" / f"{other_writer(sink).version():020d}.json"
+    text = entry.read_text()
+    assert f'"version":"{version}"' in text or f'"version":{version}' in text, text
+    for old in (f'"version":"{version}"', f'"version":{version}'):
+        text = text.replace(old, '"version":null,"timestamp":"2026-11-28 04:00:00"')
+    entry.write_text(text)
+
+
+def test_a_restore_to_a_time_is_judged_by_the_rows_of_the_last_batch(sink: DeltaSink) -> None:
+    append(sink)
+    named_by_time(sink, 3)
+    assert commit(sink, written(sink, 3))
+    wanted, version = written(sink, 4), other_writer(sink).version()
+    named_by_time(sink, 2)
+    with pytest.raises(
+        SinkError, match=f"restored, by its version {version + 1}, .* RESTORE the table to version {version}"
+    ):
+        commit(sink, wanted)
+    other_writer(sink).restore(version)
+    assert commit(sink, wanted)
+    assert offsets(sink) == list(range(50))
+
+
+def test_a_restore_to_a_time_is_refused_where_rows_have_no_offsets(sink: DeltaSink) -> None:
+    """Batches of a query of the user's own: nothing tells whether their rows are there."""
+    batches = [attrs.evolve(written(sink, number, job="own"), start={}, end={}) for number in range(3)]
+    assert commit(sink, batches[0])
+    assert commit(sink, batches[1])
+    named_by_time(sink, other_writer(sink).version() - 1)
+    with pytest.raises(SinkError, match="restored, by its version 6"):
+        commit(sink, batches[2])
+
+
+@pytest.mark.parametrize(
+    ("restores", "first_missing", "wanted"),
+    [
+        ([], None, (5, True)),
+        ([], 6, (6, None)),
+        ([(8, 4)], None, (8, False)),
+        ([(8, 5)], None, (8, True)),
+        ([(8, 5)], 6, (8, True)),
+        ([(8, 6)], 6, (8, None)),
+        ([(8, 4), (9, 7)], None, (9, True)),
+        ([(8, 4), (9, 7)], 6, (9, None)),
+        ([(8, 4), (9, 8)], None, (9, False)),
+        ([(8, None)], None, (8, None)),
+        ([(8, None), (9, 3)], None, (9, False)),
+    ],
+)
+def test_what_the_log_says_of_a_batch_of_version_5(
+    restores: list[tuple[int, int | None]], first_missing: int | None, wanted: tuple[int, bool | None]
+) -> None:
+    since = Since(tuple(Restore(*pair) for pair in restores), first_missing=first_missing)
+    assert since.holds(5) == wanted
