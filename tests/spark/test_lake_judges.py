@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster
@@ -63,6 +64,32 @@ def test_spark_skips_files_by_partition_and_bounds_and_loses_no_row(judge: Sessi
     ]  # from the log alone
 
 
+@pytest.mark.parametrize(
+    ("key", "where"),
+    [
+        ("year(_timestamp)", "_timestamp_year = 1970"),
+        ("month(_timestamp)", "_timestamp_month BETWEEN '1970-01' AND '1970-06'"),
+        ("day(_timestamp)", "_timestamp_day = DATE '1970-01-01'"),
+        ("hour(_timestamp)", "_timestamp_hour >= '1970-01-01-00'"),
+        ("truncate(5,_offset)", "_offset_truncate_5 > 4"),
+    ],
+)
+def test_spark_opens_only_the_files_of_a_computed_column(
+    judge: Session, tmp_path: Path, key: str, where: str
+) -> None:
+    sink = created(tmp_path, key)
+    end_of_1969 = {"first_us": -1, "apart_us": 1}
+    tables.commit(sink, written(sink, 0, rows=2, **end_of_1969))
+    tables.commit(sink, attrs.evolve(written(sink, 1, rows=5), start={TP: 2}, end={TP: 10}))
+    found = sql(judge, f"SELECT _offset, input_file_name() FROM {{}} WHERE {where}", sink)
+    files = set(Path(sink.url).rglob("*.parquet"))
+    others = {file for file in files if not any(path.endswith(file.name) for _, path in found)}
+    assert 0 < len(others) < len(files)
+    for file in others:
+        file.unlink()  # Spark ends with an error if it opens one
+    assert sql(judge, f"SELECT _offset, input_file_name() FROM {{}} WHERE {where}", sink) == found
+
+
 def test_a_job_goes_on_beside_spark_that_deletes_and_optimizes(judge: Session, sink: DeltaSink) -> None:
     sql(judge, "DELETE FROM {} WHERE _offset = 5", sink)
     tables.commit(sink, written(sink, 3))
@@ -80,6 +107,18 @@ def test_a_restore_by_spark_is_recognised(judge: Session, sink: DeltaSink) -> No
     sql(judge, f"RESTORE TABLE {{}} TO VERSION AS OF {version}", sink)
     assert tables.commit(sink, written(sink, 3))
     assert judge.ask({"delta": sink.url})["gaps"] == []
+
+
+def test_a_restore_by_spark_to_a_time_is_recognised(judge: Session, sink: DeltaSink) -> None:
+    version = sink.load().version()
+    times = {int(row[0]): row[1] for row in sql(judge, "DESCRIBE HISTORY {}", sink)}
+    sql(judge, "DELETE FROM {} WHERE _offset = 5", sink)
+    sql(judge, f"RESTORE TABLE {{}} TO TIMESTAMP AS OF '{times[version]}'", sink)
+    assert tables.commit(sink, written(sink, 3))
+    assert judge.ask({"delta": sink.url})["rows"] == 40
+    sql(judge, f"RESTORE TABLE {{}} TO TIMESTAMP AS OF '{times[version - 1]}'", sink)
+    with pytest.raises(SinkError, match=f"RESTORE the table to version {version + 3}"):
+        tables.commit(sink, written(sink, 4))
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
