@@ -16,6 +16,7 @@ BUCKET: Final = "lake"
 BATCHES: Final = 12
 SCHEMA_FILE: Final = "flights.ddl"
 TRIGGER: Final = "1s"
+# A choice of the columns that the answer and its readers use: the others are left out.
 SCHEMA: Final = (
     "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, sched_arr_time int, "
     "arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, air_time int, distance int"
@@ -59,6 +60,7 @@ class Job:
             *self.into(),
             *("--checkpoint", str(self.checkpoint)),
             *("--format", "json", "--schema", str(schema), "--engine", self.engine),
+            *("--on-new-field", "ignore"),
             *("--trigger", TRIGGER, "--max-per-trigger", str(max(1, -(-self.total // BATCHES)))),
             *("--metrics", f"jsonl:{metrics}"),
             *(self._spark() if self.engine == SPARK else ()),
