@@ -43,9 +43,10 @@ $(KERBEROS): $(READY)
 	@if $(HAS_KERBEROS); then \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check 'gssapi>=1.8' && touch $@; fi || true
 
-jars: $(READY)  ## fetch the Kafka releases and the S3 that tests and demo start (kept in ~/.cache/kclient)
+jars: $(READY)  ## fetch the Kafka releases, the S3 and the Azure that tests and demo start (kept in ~/.cache/kclient)
 	$(BIN)/python -m localkafka.fetch 4.4.0 4.3.1 2.8.2 2.3.1 0.10.2.2
 	$(BIN)/python -m locals3.fetch
+	$(BIN)/python -m localazure.fetch
 
 codegen: $(READY)  ## write generated/ from schemas/
 	$(BIN)/python -m codegen

@@ -15,7 +15,14 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("kclient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kclient")
 
-pytest_plugins = ["tests.parallel", "tests.spec_plugin", "tests.kafka.fixtures", "tests.s3", "pytester"]
+pytest_plugins = [
+    "tests.parallel",
+    "tests.spec_plugin",
+    "tests.kafka.fixtures",
+    "tests.s3",
+    "tests.clouds",
+    "pytester",
+]
 
 
 def pytest_configure() -> None:

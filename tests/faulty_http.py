@@ -100,30 +100,33 @@ class FaultyProxy:
             self.requests.append((request.command, request.path))
             kind = self.choose(request.command, request.path)
         if kind in ("500", "503"):
-            _answer(request, int(kind), b"")
+            answer(request, int(kind), b"")
         elif kind == "drop":
             _drop(request)
         elif kind == "lie":
-            _answer(request, 200, STORED if request.command == "POST" else b"", {"ETag": ETAG})
+            answer(request, 200, STORED if request.command == "POST" else b"", {"ETag": ETAG})
         else:
             self._pass_on(request, body, kind)
+
+    def headers_of(self, request: BaseHTTPRequestHandler, body: bytes) -> dict[str, str]:
+        """Return the headers with which a request is passed on; the length of its body is added."""
+        return {name: text for name, text in request.headers.items() if name.lower() not in SIZES}
 
     def _pass_on(self, request: BaseHTTPRequestHandler, body: bytes, kind: Kind | None) -> None:
         connection = http.client.HTTPConnection(self._upstream, timeout=60)
         try:
-            headers = {name: text for name, text in request.headers.items() if name.lower() not in SIZES}
-            connection.request(request.command, request.path, body, headers)
+            connection.request(request.command, request.path, body, self.headers_of(request, body))
             found = connection.getresponse()
             content = found.read()
         finally:
             connection.close()
         if kind == "500 after":
-            _answer(request, 500, b"")
+            answer(request, 500, b"")
         elif kind == "drop after" or (kind == "late" and self._over.wait(self.delay)):
             _drop(request)
         else:
             pause = self.delay if kind == "slow" else 0
-            _answer(request, found.status, content, dict(found.getheaders()), lambda: self._over.wait(pause))
+            answer(request, found.status, content, dict(found.getheaders()), lambda: self._over.wait(pause))
 
     def _by_rule(self, method: str, path: str) -> Kind | None:
         for rule in self._rules:
@@ -145,7 +148,7 @@ def _body(request: BaseHTTPRequestHandler) -> bytes:
     return content
 
 
-def _answer(
+def answer(
     request: BaseHTTPRequestHandler,
     status: int,
     content: bytes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 import pytest
@@ -25,6 +26,28 @@ class Bucket:
     def url(self, prefix: str = "") -> str:
         """Return `s3://BUCKET/PREFIX`."""
         return f"s3://{self.name}/{prefix}".rstrip("/")
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the service."""
+        return self.server.endpoint
+
+    @property
+    def secrets(self) -> list[str]:
+        """What no message and no object may hold."""
+        return [self.server.access_key, self.server.secret_key]
+
+    def through(self, endpoint: str) -> dict[str, str]:
+        """Return the variables that lead clients over a proxy."""
+        return {"AWS_ENDPOINT_URL": endpoint}
+
+    def wrong(self, root: Path) -> dict[str, str]:
+        """Return variables with wrong credentials, in which `canary` stands."""
+        return {"AWS_SECRET_ACCESS_KEY": "canary-secret"}
+
+    def content(self, key: str) -> bytes:
+        """Return an object, without asking the API."""
+        return (self.server.data / self.name / key).read_bytes()
 
     def listed(self) -> list[str]:
         """Return the keys of all objects, without asking the API. Parts of uploads are not objects."""

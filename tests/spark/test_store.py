@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import stat
@@ -183,6 +184,35 @@ def test_stores_of_other_clouds_are_made(url: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
     monkeypatch.setenv("AZURE_SKIP_SIGNATURE", "true")
     assert store_of(url).place("b") == f"{url}/b"
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("s3://bucket", "AWS_ENDPOINT_URL"),
+        ("gs://bucket", "GOOGLE_BASE_URL"),
+        ("abfss://box@account.dfs.core.windows.net", "AZURE_STORAGE_ENDPOINT"),
+    ],
+)
+def test_only_a_service_whose_own_endpoint_has_no_tls_is_asked_without(
+    url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known in itertools.chain(*stores.ENDPOINTS.values()):
+        monkeypatch.setenv(known, "http://127.0.0.1:1")
+    for known in stores.ENDPOINTS[stores.SCHEMES[url.partition(":")[0]]]:
+        monkeypatch.setenv(known, "https://127.0.0.1:1")
+    assert not stores.is_plain_endpoint(url)
+    monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert stores.is_plain_endpoint(url)
+
+
+def test_the_xml_of_an_answer_is_not_shown_but_for_its_code() -> None:
+    """Azure's begins with a byte order mark; an emulator's has two lines."""
+    for answer in ("\ufeff<?xml version='1.0'?>", "<?xml version='1.0'?>\n"):
+        text = f"Server returned 404 Not Found: {answer}<Error><Code>ContainerNotFound</Code>canary</Error>"
+        with pytest.raises(SinkError, match=r"404 Not Found \(ContainerNotFound\)\. The bucket") as caught:
+            memory_store().fail(OSError(text), "Reading", "a")
+        assert "canary" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

