@@ -147,7 +147,14 @@ class AzureServer:
 
     def _start(self) -> Child:
         place = ["--blobHost", HOST, "--blobPort", str(self._port), "--location", str(self.data)]
-        command = [str(_node()), str(fetch() / MAIN), *place, "--silent", "--disableTelemetry"]
+        command = [
+            str(_node()),
+            str(fetch() / MAIN),
+            *place,
+            "--silent",
+            "--disableTelemetry",
+            "--skipApiVersionCheck",
+        ]
         return self._processes.start(
             "azurite",
             command,

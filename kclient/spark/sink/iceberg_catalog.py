@@ -62,10 +62,13 @@ def open_catalog(name: str, file: str | None) -> Catalog:
     """
     from pyiceberg.catalog import load_catalog
 
+    from kclient.spark.sink.iceberg_io import use_store
+
     properties = {} if file is None else _properties(Path(file), name)
     with table_errors(name, "Opening the catalog"):
         catalog = Runtime().within(REQUEST_SECONDS, lambda: load_catalog(name, **properties))
     _bound_requests(catalog)
+    use_store(catalog)
     return catalog
 
 

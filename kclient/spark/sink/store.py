@@ -228,6 +228,14 @@ class ObjectStore(Store):
                 return bounded(bytes(LARGEST_READ + 1), self.place(key))
             return bytes(found.bytes())
 
+    def size(self, key: str) -> int | None:
+        """Return the bytes of an object, None if there is none."""
+        with self.errors("Reading", key):
+            try:
+                return int(self.client.head(checked_key(key))["size"])
+            except FileNotFoundError:
+                return None
+
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
         with self.errors("Listing", prefix):
             for page in self.client.list(checked_key(prefix) if prefix else None):
@@ -245,14 +253,6 @@ class ObjectStore(Store):
 
     def open_read(self, key: str) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(_RemoteReader(self, checked_key(key)), READ_BYTES))
-
-    def stored_bytes(self, key: str) -> int | None:
-        """Return the size of an object, None if there is none. Raises SinkError."""
-        with self.errors("Reading", key):
-            try:
-                return int(self.client.head(checked_key(key))["size"])
-            except FileNotFoundError:
-                return None
 
     def _check_stored(self, key: str, content: bytes) -> Literal[True]:
         """Read back what the service has said it stored. Raise SinkError if it did not."""
@@ -311,7 +311,7 @@ class _RemoteWriter(ObjectWriter):
         except (BaseError, OSError) as exc:
             failure = exc
         # The service may have finished it and lost its answer, or answered and lost it. Only this writer uses the key.
-        stored = self._store.stored_bytes(self._key)
+        stored = self._store.size(self._key)
         if stored != self.bytes:
             if failure is not None:
                 self._store.fail(failure, "Writing", self._key)

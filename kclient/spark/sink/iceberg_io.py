@@ -1,0 +1,121 @@
+"""Reading and writing an Iceberg table's metadata on GCS and Azure, by the store that writes its data files.
+
+    gs:// abfs:// abfss://, and no gcs.* or adls.* in the catalog     `store_of`: obstore, the environment's credentials
+    everything else                                                  what pyiceberg itself takes
+
+For Azure pyiceberg takes adlfs, another package with credentials of its own, or pyarrow, which has no form of
+`abfss://CONTAINER@ACCOUNT…`. Who gives `gcs.*`, `adls.*` or `py-io-impl`, or has a catalog that hands out such
+properties, means pyiceberg's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import urlsplit
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream, load_file_io
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from kclient.errors import ConfigError
+from kclient.spark.sink.store import ObjectStore, store_of
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+IMPLEMENTATION: Final = "py-io-impl"
+SCHEMES: Final = frozenset({"gs", "abfs", "abfss"})
+AZURE: Final = frozenset({"abfs", "abfss"})
+THEIRS: Final = ("gcs.", "adls.")
+
+
+def use_store(catalog: Catalog) -> None:
+    """Have a catalog read and write with `StoreFileIO`, unless its properties name another way."""
+    catalog.properties.setdefault(IMPLEMENTATION, f"{StoreFileIO.__module__}.{StoreFileIO.__name__}")
+
+
+class StoreFileIO(FileIO):
+    """What pyiceberg asks for files. It has the properties of the catalog, and of the table if a service adds some."""
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        super().__init__(properties)
+        self._others: dict[str, FileIO] = {}
+
+    def new_input(self, location: str) -> InputFile:
+        return (
+            _StoreFile(location)
+            if self._is_of_store(location)
+            else self._theirs(location).new_input(location)
+        )
+
+    def new_output(self, location: str) -> OutputFile:
+        return (
+            _StoreFile(location)
+            if self._is_of_store(location)
+            else self._theirs(location).new_output(location)
+        )
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        url = location if isinstance(location, str) else location.location
+        if self._is_of_store(url):
+            _StoreFile(url).delete()
+        else:
+            self._theirs(url).delete(url)
+
+    def _is_of_store(self, location: str) -> bool:
+        return urlsplit(location).scheme in SCHEMES and not any(
+            name.startswith(THEIRS) for name in self.properties
+        )
+
+    def _theirs(self, location: str) -> FileIO:
+        """Return what pyiceberg itself takes for a location. It keeps connections, so there is one for each scheme."""
+        scheme = urlsplit(location).scheme
+        if scheme not in self._others:
+            if scheme in AZURE and find_spec("adlfs") is None:
+                raise _no_adlfs(location, [name for name in self.properties if name.startswith("adls.")])
+            properties = {name: value for name, value in self.properties.items() if name != IMPLEMENTATION}
+            self._others[scheme] = load_file_io(properties, location)
+        return self._others[scheme]
+
+
+def _no_adlfs(location: str, given: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        f"The catalog's properties {', '.join(given)} are for adlfs, by which pyiceberg reaches {location}, and adlfs "
+        "is not installed. Leave them out and give AZURE_STORAGE_ACCOUNT_KEY or another credential in the "
+        "environment, or pip install adlfs."
+    )
+
+
+class _StoreFile(InputFile, OutputFile):
+    """One object, by its URL."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        parts = urlsplit(location)
+        self._store = cast(ObjectStore, store_of(f"{parts.scheme}://{parts.netloc}"))
+        self._key = location.removeprefix(f"{parts.scheme}://{parts.netloc}").lstrip("/")
+
+    def __len__(self) -> int:
+        size = self._store.size(self._key)
+        if size is None:
+            raise FileNotFoundError(f"{self.location} is not there")
+        return size
+
+    def exists(self) -> bool:
+        return self._store.size(self._key) is not None
+
+    def open(self, seekable: bool = True) -> InputStream:
+        return cast(InputStream, self._store.open_read(self._key))
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        if not overwrite and self.exists():
+            raise FileExistsError(f"{self.location} is there already")
+        return cast(OutputStream, self._store.open_write(self._key))
+
+    def to_input_file(self) -> InputFile:
+        return self
+
+    def delete(self) -> None:
+        """Delete the object, if it is there."""
+        self._store.delete(self._key)
