@@ -41,7 +41,12 @@ from pyiceberg.table import Table as Version
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
-from pyiceberg.table.update import TableUpdate
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    TableUpdate,
+    _apply_table_update,
+    _TableMetadataUpdateContext,
+)
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
@@ -287,10 +292,10 @@ class IcebergTable:
 
     def _check_manifests(self, transaction: Transaction) -> None:
         """Look for a commit's manifest list before it counts; pyiceberg has asked for the size of each manifest."""
-        snapshot, io = transaction.table_metadata.current_snapshot(), transaction._table.io
-        place = "" if snapshot is None else snapshot.manifest_list
-        if is_remote(place) and not io.new_input(place).exists():
-            raise lost(place)
+        for update in transaction._updates:
+            place = update.snapshot.manifest_list if isinstance(update, AddSnapshotUpdate) else ""
+            if is_remote(place) and not transaction._table.io.new_input(place).exists():
+                raise lost(place)
 
     def _check_metadata(self, base: Version, after: Version) -> None:
         """Look for the metadata file that the catalog names since a commit. Raise SinkError if there is none."""
@@ -454,7 +459,7 @@ def _with_our_defaults(base: Version) -> Version:
 
 
 class _Transaction(Transaction):
-    """A transaction that computes its metadata once after each change.
+    """A transaction that computes its metadata once after each change, and shares the snapshots of its table.
 
     pyiceberg computes them at every look, fifteen times in a commit, and copies all snapshots in depth each time. With
     1,000 snapshots that was most of a commit's time.
@@ -467,7 +472,10 @@ class _Transaction(Transaction):
         if not self._updates:
             return self._table.metadata
         if self._computed is None or self._computed[0] is not self._updates:
-            self._computed = (self._updates, super().table_metadata)
+            context, found = _TableMetadataUpdateContext(), self._table.metadata
+            for update in self._updates:
+                found = _apply_table_update(update, found, context)
+            self._computed = (self._updates, found)
         return self._computed[1]
 
 
