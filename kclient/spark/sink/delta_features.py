@@ -83,8 +83,9 @@ def _way_out(features: Iterable[str]) -> str:
     widening = [name for name in features if name.startswith(WIDENING)]
     if not widening:
         return ""
-    drop = f"ALTER TABLE … DROP FEATURE '{widening[0]}'"
+    drop = f"ALTER TABLE … DROP FEATURE '{widening[0]}' TRUNCATE HISTORY"
     return (
-        f" delta-rs does not commit to a table with type widening. To take it away, run {drop} in Spark, which "
-        "writes the files with narrower types again, and a day later the same with TRUNCATE HISTORY."
+        f" delta-rs does not commit to a table with type widening. To take it away, run {drop} in Spark, which writes "
+        "the files with narrower types again, and once more when the time is over that it names. Without TRUNCATE "
+        "HISTORY it leaves checkpointProtection, to which delta-rs does not commit either."
     )
