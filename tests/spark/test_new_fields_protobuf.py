@@ -203,11 +203,11 @@ def test_nothing_is_looked_for_unless_it_was_asked_for(
 ) -> None:
     looked: list[Any] = []
 
-    def look(message: Any) -> bool:
-        looked.append(message)
-        return False
+    def look(messages: Any) -> list[int]:
+        looked.extend(messages)
+        return []
 
-    monkeypatch.setattr(protobuf_format, "has_new_fields", lambda _: look)
+    monkeypatch.setattr(protobuf_format, "with_new_fields", lambda _: look)
     protobuf_format._reader.cache_clear()
     made = decoder(valueFormat="protobuf", valueSchema=written_to(tmp_path, [one(("a", "int32"))], "p.M"))
     form, values = made.formats["value"], pa.array([b"\x08\x01"] * 3, pa.binary())
@@ -349,3 +349,16 @@ def test_without_the_writers_message_there_are_numbers(tmp_path: Path, registry:
     registry.answers["/schemas/ids/78"] = 500, b""
     with pytest.raises(ConnectError, match="HTTP 500"):
         named(tmp_path, registry, reader, "p.M", b"\0\0\0\0\x4e\0" + data)
+
+
+@pytest.mark.spec("SP-87")
+def test_new_fields_belong_to_their_rows_also_where_columns_are_built_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protobuf_format, "MAX_OBJECTS", 20)
+    new, old = b"\x08\x01\x12\x01x", b"\x08\x01"
+    repeated = [one(("a", "repeated int32"))]
+    values = [old] * 15 + [None, new, b"\x08", *[old] * 15, new]
+    found = read(tmp_path, repeated, "p.M", *values)
+    assert found.new == {16: '{"2":"EgF4"}', 33: '{"2":"EgF4"}'}
+    assert list(found.bad) == [17]

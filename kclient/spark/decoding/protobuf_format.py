@@ -14,7 +14,7 @@ Elements are counted in the bytes before a message becomes Python objects. Only 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -39,7 +39,7 @@ from kclient.spark.decoding.formats import (
     decode_apart,
     joined,
 )
-from kclient.spark.decoding.protobuf_new_fields import has_new_fields, new_fields_of, without_extensions
+from kclient.spark.decoding.protobuf_new_fields import new_fields_of, with_new_fields, without_extensions
 from kclient.spark.decoding.protobuf_schema import NO_TEXT, MessageColumn, MessageColumns
 from kclient.spark.decoding.protobuf_wire import GROUP, GROUP_END, LENGTH, VARINT, Damaged, varint, width
 from kclient.spark.decoding.protobuf_writers import writer_of
@@ -69,20 +69,16 @@ class ProtobufFormat:
         """Decode the messages, field by field."""
         reader = _reader(self.given)
         reasons: dict[int, str] = {}
-        new: dict[int, str] | None = {} if new_fields else None
-        pieces = self._messages(values, reader, reasons, new)
+        new: dict[int, str] = {}
+        pieces = self._messages(values, reader, reasons)
+        pieces = self._looked_through(pieces, values, reader, new) if new_fields else pieces
         decoded = joined(decode_apart(messages, reader.build, self.type) for messages in pieces)
         reasons |= {row: bad.reason for row, bad in decoded.bad.items()}
         bad = {row: self._bad(reasons[row], values[row].as_py()) for row in reasons}
-        return Decoded(decoded.array, bad, new or {})
+        return Decoded(decoded.array, bad, new)
 
-    def _messages(
-        self, values: pa.Array, reader: _Reader, reasons: dict[int, str], new: dict[int, str] | None
-    ) -> Iterator[list[Any]]:
-        """Yield messages in lists of at most as many as may be objects at once, None for bad ones.
-
-        Add to `reasons`, and to `new` where new fields are asked for.
-        """
+    def _messages(self, values: pa.Array, reader: _Reader, reasons: dict[int, str]) -> Iterator[list[Any]]:
+        """Yield messages in lists of at most as many as may be objects at once, None for bad ones; add to `reasons`."""
         messages: list[Any] = []
         objects = 0.0
         for row, data in enumerate(values.to_pylist()):
@@ -91,8 +87,6 @@ class ProtobufFormat:
             except ConversionError as exc:
                 message, reasons[row] = None, str(exc)
             messages.append(message)
-            if new is not None and message is not None and reader.has_new(message):
-                new[row] = self._new_fields(reader, data)
             objects += len(data or b"") * reader.per_byte
             if objects > MAX_OBJECTS:
                 yield messages
@@ -109,9 +103,18 @@ class ProtobufFormat:
                 raise ConversionError(f"it is not a {self.given.message}") from None
         return reader.read(data)
 
-    def _new_fields(self, reader: _Reader, data: bytes) -> str:
-        """Return the new fields of a message that has some: looking for them has taken them away."""
-        return new_fields_of(reader.read(self._message_in(data)), writer_of(data, self.given, self.registry))
+    def _looked_through(
+        self, pieces: Iterable[list[Any]], values: pa.Array, reader: _Reader, new: dict[int, str]
+    ) -> Iterator[list[Any]]:
+        """Yield the messages; add to `new` the new fields of those that have some."""
+        start = 0
+        for messages in pieces:
+            for row in reader.with_new(messages):
+                data = values[start + row].as_py()
+                again = reader.read(self._message_in(data))  # to look for new fields may take them away
+                new[start + row] = new_fields_of(again, writer_of(data, self.given, self.registry))
+            start += len(messages)
+            yield messages
 
     def _message_in(self, data: bytes) -> bytes:
         try:
@@ -129,7 +132,7 @@ class _Reader:
 
     column: MessageColumn
     read: Callable[[bytes], Any]
-    has_new: Callable[[Any], bool]
+    with_new: Callable[[Sequence[Any]], list[int]]
     parts: Mapping[int, FieldCost]
     per_byte: float
 
@@ -149,7 +152,7 @@ def _reader(given: MessageSchema) -> _Reader:
     column = columns.message(descriptor)
     parts = parts_of(library, descriptor)
     read = _parser(library, descriptor, requires=columns.requires)
-    return _Reader(column, read, has_new_fields(descriptor), parts, per_byte(parts))
+    return _Reader(column, read, with_new_fields(descriptor), parts, per_byte(parts))
 
 
 def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes], Any]:
