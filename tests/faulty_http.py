@@ -160,9 +160,8 @@ def answer(
         for name, value in (headers or {}).items():
             if name.lower() not in {*SIZES, "connection", "date", "server"}:
                 request.send_header(name, value)
-        length = (
-            (headers or {}).get("Content-Length", "0") if request.command == "HEAD" else str(len(content))
-        )
+        given = {name.lower(): value for name, value in (headers or {}).items()}
+        length = given.get("content-length", "0") if request.command == "HEAD" else str(len(content))
         request.send_header("Content-Length", length)
         request.end_headers()
         between()

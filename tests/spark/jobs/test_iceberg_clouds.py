@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -15,11 +17,13 @@ from pyiceberg.io.pyarrow import PyArrowFile
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink import iceberg_io
+from kclient.spark.sink import store as stores
 from kclient.spark.sink.iceberg_io import IMPLEMENTATION, StoreFileIO
 from kclient.spark.sink.store import store_of
 from tests.clouds import ServiceBucket
+from tests.faulty_http import FaultyProxy, Kind
 from tests.spark.jobs.iceberg_support import Lake
-from tests.spark.jobs.support import fill
+from tests.spark.jobs.support import Landed, fill
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -136,3 +140,35 @@ def test_properties_for_a_package_that_is_missing_are_refused(monkeypatch: pytes
     ) as caught:
         files.new_input("abfss://box@account.dfs.core.windows.net/a")
     assert "canary" not in str(caught.value)
+
+
+@on_clouds
+def test_a_job_whose_store_fails_at_random_lands_each_record_once(
+    cluster: EmbeddedCluster, bucket: ServiceBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every eighth request fails in some way, those of the metadata too. A run that gives up is started again."""
+    monkeypatch.setattr(stores, "REQUEST_SECONDS", 2)
+    monkeypatch.setattr(stores, "RETRIES", 2)
+    moments = random.Random(1)
+    kinds: list[Kind] = ["500", "503", "drop", "500 after", "drop after", "late"]
+    lake, wanted = LakeOnCloud.of(tmp_path, bucket), list[Landed]()
+    with FaultyProxy(bucket.endpoint, delay=2.5) as proxy:
+        for name, value in bucket.through(proxy.endpoint).items():
+            monkeypatch.setenv(name, value)
+        proxy.choose = lambda method, path: moments.choice(kinds) if moments.random() < 0.12 else None
+        for _ in range(3):
+            wanted += fill(cluster, 60, first=len(wanted))
+            until_done(lambda: lake.run(cluster))
+        proxy.choose = lambda method, path: None
+        assert lake.by_pyiceberg() == sorted(wanted)
+
+
+def until_done(run: Callable[[], object], tries: int = 8) -> None:
+    """Call it until it raises no SinkError."""
+    for left in reversed(range(tries)):
+        try:
+            run()
+            return
+        except SinkError:
+            if not left:
+                raise
