@@ -4,6 +4,7 @@ Offsets that count in the sink already, or belong to the checkpoint's own job, a
 where that job began. Its name is a hash of the offsets, so that the same backfill finds what it has landed:
 
     parquet:DIR             _manifest/backfill-….json: one batch, and the next run does nothing
+    parquet:s3://…          the same; it claims its offsets first, because it holds no lock (`sink_claims.py`)
     iceberg:NAME, delta:DIR the progress of JOB/backfill-… in the table: batches of --max-per-trigger, and the next run
                             goes on after the last one; the job beside it has a progress of its own
 """
@@ -25,7 +26,7 @@ from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.batch import plan_batch
 from kclient.spark.client import DriverClient
-from kclient.spark.ingest import resume
+from kclient.spark.ingest import resume, sink_claims
 from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Checkpoint, Offsets, check_kept, check_same
 from kclient.spark.ingest.preflight import (
@@ -41,6 +42,7 @@ from kclient.spark.ingest.progress import Ended, IngestListener, IngestPlan, Ing
 from kclient.spark.ingest.schemas import check_extends
 from kclient.spark.ingest.setting_values import LATEST
 from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.ingest.sink_claims import Claim
 from kclient.spark.ingest.sinks import check_not_landed as check_not_landed_by_manifests
 from kclient.spark.ingest.sinks import check_sinks
 from kclient.spark.ingest.stop_signals import StopRequest
@@ -48,7 +50,6 @@ from kclient.spark.ingest.worker_pool import WorkerPool
 from kclient.spark.offsets import MAX_OFFSET, dump_offsets
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange, prorate, split
-from kclient.spark.sink import manifest
 from kclient.spark.sink.parquet import DirectTarget, WrittenRange
 from kclient.spark.sink.tables import BESIDE, LakeTable, TableCommit, TableProgress, check_not_landed
 
@@ -170,7 +171,8 @@ def run(
         listener.finished(result)
         return result
     committer = BatchCommitter(settings.sink.where, wanted.owner, dead)
-    if wanted.ranges and manifest.read(settings.sink.where, wanted.name) is None:
+    if wanted.ranges and not committer.has_landed(wanted.name):
+        sink_claims.claim(settings.sink.where, Claim(wanted.name, wanted.start, wanted.end))
         with _writer(settings, locks) as write:
             written = write(wanted, _target(settings))
         whole = committer.count(wanted.name, wanted.start, wanted.end, written)

@@ -116,6 +116,16 @@ class BatchCommitter:
                 self._store_dead(found)
         return found
 
+    def has_landed(self, name: str) -> bool:
+        """Return whether an earlier run has landed what has this name, a backfill or a replay. Raises SinkError.
+
+        In an object store that run may have been killed before it wrote the manifest of the dead letters.
+        """
+        found = manifest.read(self.sink, name)
+        if found is not None and is_remote(self.sink):
+            self._store_dead(found)
+        return found is not None
+
     def count(
         self,
         name: str,

@@ -85,7 +85,8 @@ class Prepared:
         settings, rows = self.settings, self.target.rows_per_file
         self.epoch.claim()
         self.checkpoint.claim(self.job)
-        sinks.claim(settings.sink, settings.writer, self.job)
+        start = self.checkpoint.first_start() or self.position.start
+        sinks.claim(settings.sink, settings.writer, self.job, start)
         if (known := self.adopted) is not None:
             self.checkpoint.adopt(known.batch, known.offsets, known.first)
         if self.plan.checkpoint.state == "new":

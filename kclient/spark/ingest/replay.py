@@ -94,7 +94,7 @@ class _Replay:
     def land(self, number: int, letter: Manifest, listener: IngestListener) -> None:
         """Land the dead letters of one manifest, unless they have landed already."""
         name, table = f"replay-{_digest(letter)}", self.table
-        if table is None and manifest.read(self.settings.sink.where, name) is not None:
+        if table is None and self.committer.has_landed(name):
             return
         began_ms = self.runtime.wall_ms()
         options = SourceOptions.parse(self.settings.stream_options(), "stream")

@@ -465,5 +465,3 @@ def _stores(found: Found) -> Iterator[str]:
         return
     if found.get("writer") == "spark":
         yield f"--writer spark writes through Hadoop's file systems: {sink} needs --writer direct"
-    if found.get("backfill"):
-        yield f"--backfill needs a lock on the sink, which {sink} cannot have: give a sink in a directory"

@@ -55,8 +55,8 @@ def _advice(exc: Exception) -> str | None:
     if _PROTOCOL.search(str(exc)):
         return (
             "Another writer has given the table a protocol that the installed deltalake does not know. Upgrade "
-            "deltalake, drop the feature from the table (ALTER TABLE … DROP FEATURE … TRUNCATE HISTORY), or give another "
-            "table; then start again: nothing will count twice."
+            "deltalake, drop the feature from the table (ALTER TABLE … DROP FEATURE … TRUNCATE HISTORY), or give "
+            "another table; then start again: nothing will count twice."
         )
     if isinstance(exc, DeltaProtocolError | SchemaMismatchError | ValueError | KeyError) or _REFUSED.search(
         str(exc)
