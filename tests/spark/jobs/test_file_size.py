@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,9 +22,10 @@ from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest
 from kclient.spark.sink.sources import bundles
+from tests.realtime import within
 from tests.spark.jobs import killing
-from tests.spark.jobs.support import Landed, RecordingReporter, fill, given, rows, run
-from tests.spark.jobs.test_kills import producing
+from tests.spark.jobs.support import Landed, RecordingReporter, assert_exactly_once, fill, given, rows, run
+from tests.spark.jobs.test_kills import PATIENCE_SECONDS, Job, kill_session, producing
 
 pytestmark = pytest.mark.timeout(90)
 ROWS = 60
@@ -165,3 +167,51 @@ def test_a_batch_begins_when_its_files_have_their_size(cluster: EmbeddedCluster,
     batches = Batches(after=lambda: produce(cluster))
     gather(cluster, tmp_path, batches, target_file_mb=1, max_latency="1h")
     assert [batch.rows for batch in batches.batches] == [ROWS] * 3
+
+
+SOON_SECONDS = 1.0
+"""How long a trigger and a small batch may take beside the latency."""
+
+
+@pytest.mark.exclusive
+@pytest.mark.spec("SP-89")
+def test_a_batch_lands_no_later_than_the_latency_although_its_file_is_small(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    wanted = fill(cluster, 10)
+    batches = Batches(most=2, after=lambda: wanted.extend(fill(cluster, 10, first=10)))
+    with within(60) as elapsed:
+        gather(cluster, tmp_path, batches, target_file_mb=128, max_latency="2s")
+    first, second = batches.times
+    landed_after = second - first + batches.batches[1].duration_ms / 1000
+    assert 1.9 <= landed_after - elapsed.lost <= 2 + SOON_SECONDS
+    assert_exactly_once(tmp_path / "sink", wanted)
+
+
+@pytest.mark.spec("SP-82", "SP-89")
+def test_a_job_that_is_killed_while_it_gathers_loses_nothing(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    sink, wanted = tmp_path / "sink", fill(cluster, 10)
+    run(cluster, tmp_path)
+    wanted += fill(cluster, 10, first=10)
+    where = ["-b", cluster.bootstrap_servers, "--topics", "orders", "--sink", f"parquet:{sink}"]
+    how = ["--checkpoint", str(tmp_path / "checkpoint"), "--engine", "direct", "--target-file-mb", "128"]
+    command = [sys.executable, "-m", "kclient", "ingest", *where, *how]
+    job = Job(command, Checkpoint(tmp_path / "checkpoint"), tmp_path / "log")
+    for _ in range(2):  # a run that begins lands what is there, and gathers after it
+        process = job.start("--trigger", "50ms", "--max-latency", "1h")
+        try:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while manifest.count(sink) < len(wanted):
+                assert time.monotonic() < deadline, job.log.read_text()[-3000:]
+                time.sleep(0.05)
+            begun, landed = job.begun(), len(wanted)
+            wanted += fill(cluster, 20, first=landed)
+            time.sleep(1)
+            assert process.poll() is None, job.log.read_text()[-3000:]
+            assert (job.begun(), manifest.count(sink)) == (begun, landed)
+        finally:
+            kill_session(process)
+    job.drain()
+    assert_exactly_once(sink, wanted)
