@@ -13,7 +13,7 @@ What its conditional writes do, found by trying (`tests/spark/test_store_service
 |---|---|
 | Put Blob `If-None-Match: *`, 8 at once on one key | one 201, seven 409 BlobAlreadyExists, as Azure |
 | Get Blob in a container that does not exist | 404 ContainerNotFound |
-| Submit Batch, with which obstore deletes, with a SAS token | 500: not written there, so tests take the account's key |
+| Submit Batch, with which obstore deletes, with a SAS token | 500, it is missing: tests take the account's key |
 
 It is an account with a flat namespace, and has no API of Data Lake Storage (`dfs`): who needs that fails here.
 """
