@@ -42,7 +42,7 @@ from kclient.spark.ingest.progress import Ended, IngestListener, IngestPlan, Ing
 from kclient.spark.ingest.schemas import check_extends
 from kclient.spark.ingest.setting_values import LATEST
 from kclient.spark.ingest.settings import IngestSettings
-from kclient.spark.ingest.sink_claims import Claim
+from kclient.spark.ingest.sink_claims import OffsetClaim
 from kclient.spark.ingest.sinks import check_not_landed as check_not_landed_by_manifests
 from kclient.spark.ingest.sinks import check_sinks
 from kclient.spark.ingest.stop_signals import StopRequest
@@ -172,7 +172,7 @@ def run(
         return result
     committer = BatchCommitter(settings.sink.where, wanted.owner, dead)
     if wanted.ranges and not committer.has_landed(wanted.name):
-        sink_claims.claim(settings.sink.where, Claim(wanted.name, wanted.start, wanted.end))
+        sink_claims.claim(settings.sink.where, OffsetClaim(wanted.name, wanted.start, wanted.end))
         with _writer(settings, locks) as write:
             written = write(wanted, _target(settings))
         whole = committer.count(wanted.name, wanted.start, wanted.end, written)

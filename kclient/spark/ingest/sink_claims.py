@@ -30,14 +30,14 @@ _KEY: Final = re.compile(rf"{CLAIMS}/([0-9]{{12}})", re.ASCII)
 
 
 @attrs.frozen
-class Claim:
+class OffsetClaim:
     """The offsets that one job or backfill lands, and nobody else; without an `end` all that come."""
 
     name: str
     start: Offsets
     end: Offsets | None = None
 
-    def overlap(self, other: Claim) -> TopicPartition | None:
+    def overlap(self, other: OffsetClaim) -> TopicPartition | None:
         """Return a partition of which both have offsets, None if there is none."""
         for tp in {**self.start, **other.start}:
             (first, last), (theirs_first, theirs_last) = self._range(tp), other._range(tp)
@@ -59,8 +59,8 @@ class Claim:
         return json.dumps({"name": self.name, "start": start, "end": end}).encode()
 
 
-def claim(sink: str, wanted: Claim) -> None:
-    """Claim offsets in a sink, unless its name has them already; a directory has its lock. Raises SinkError."""
+def claim(sink: str, wanted: OffsetClaim) -> None:
+    """OffsetClaim offsets in a sink, unless its name has them already; a directory has its lock. Raises SinkError."""
     if not is_remote(sink):
         return
     store = store_of(sink)
@@ -80,7 +80,7 @@ def claim(sink: str, wanted: Claim) -> None:
     )
 
 
-def _check(place: str, other: Claim, wanted: Claim) -> None:
+def _check(place: str, other: OffsetClaim, wanted: OffsetClaim) -> None:
     """Refuse offsets that another one has claimed. Raises SinkError."""
     if (other.end is None and wanted.end is None) or (tp := other.overlap(wanted)) is None:
         return
@@ -96,15 +96,17 @@ def _keys(store: Store) -> list[str]:
     return sorted(each.key for each in store.list(CLAIMS) if _KEY.fullmatch(each.key))
 
 
-def _read(store: Store, key: str) -> Claim:
+def _read(store: Store, key: str) -> OffsetClaim:
     """Return a claim; one that was deleted since it was listed has nothing. Raises SinkError."""
     text = store.read(key)
     if text is None:
-        return Claim("", {}, {})
+        return OffsetClaim("", {}, {})
     try:
         content = json.loads(text)
         end = content["end"]
-        return Claim(content["name"], _offsets(content["start"]), None if end is None else _offsets(end))
+        return OffsetClaim(
+            content["name"], _offsets(content["start"]), None if end is None else _offsets(end)
+        )
     except (ValueError, KeyError, TypeError) as exc:
         raise SinkError(
             f"The claim {store.place(key)} cannot be read: {exc!r}. It was damaged, or written by another program. "

@@ -23,7 +23,7 @@ from kclient.spark.ingest import sink_claims
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, check_same
 from kclient.spark.ingest.setting_values import Location
 from kclient.spark.ingest.settings import IngestSettings, Writer
-from kclient.spark.ingest.sink_claims import Claim
+from kclient.spark.ingest.sink_claims import OffsetClaim
 from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.sink import manifest, spark_metadata
 from kclient.spark.sink.atomic_files import is_directory, read_json, write_atomically
@@ -142,7 +142,7 @@ def has_landed(checkpoint: Checkpoint) -> bool:
 def claim(sink: Location, writer: Writer, job: Job, start: Offsets) -> None:
     """Write which job owns a sink, unless its manifests say so, and from where on it does. Raises SinkError."""
     if writer == "direct" and sink.kind == "parquet":
-        sink_claims.claim(sink.where, Claim(job.job, start))
+        sink_claims.claim(sink.where, OffsetClaim(job.job, start))
     if writer == "spark" and sink.kind == "parquet":
         write_atomically(Path(sink.where) / OWN / "job.json", json.dumps({"job": job.job}).encode())
 

@@ -13,7 +13,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
 from kclient.spark.ingest import backfill, preflight, sink_claims
 from kclient.spark.ingest.backfill import Backfill
-from kclient.spark.ingest.sink_claims import Claim, claim
+from kclient.spark.ingest.sink_claims import OffsetClaim, claim
 from kclient.spark.sink import manifest
 from kclient.spark.sink.store import ObjectStore, store_of
 from kclient.types import TopicPartition
@@ -125,7 +125,7 @@ def test_killed_at_a_step_a_backfill_lands_once(
 
 @pytest.mark.parametrize("start", [{TP: 0}, {TP: 9}, {TP: 12}, {OTHER: 0}, {TopicPartition("orders", 1): 0}])
 def test_claims_overlap_where_both_have_an_offset(start: dict[TopicPartition, int]) -> None:
-    job, part = Claim("job", {TP: 10}), Claim("part", start, dict.fromkeys(start, 12))
+    job, part = OffsetClaim("job", {TP: 10}), OffsetClaim("part", start, dict.fromkeys(start, 12))
     overlap = next(iter(start)).topic == "orders" and 12 not in start.values()
     assert (job.overlap(part) is not None) == (part.overlap(job) is not None) == overlap
 
@@ -140,7 +140,7 @@ def test_of_claims_at_once_those_that_do_not_overlap_are_kept(s3: Bucket) -> Non
         first = 0 if number < 4 else number * 100
         start.wait()
         try:
-            claim(sink, Claim(f"backfill-{number}", {TP: first}, {TP: first + 100}))
+            claim(sink, OffsetClaim(f"backfill-{number}", {TP: first}, {TP: first + 100}))
         except SinkError:
             refused.append(number)
 
@@ -156,10 +156,10 @@ def test_of_claims_at_once_those_that_do_not_overlap_are_kept(s3: Bucket) -> Non
 
 
 def test_a_claim_that_was_damaged_is_named(s3: Bucket) -> None:
-    claim(s3.url("raw"), Claim("one", {TP: 0}, {TP: 1}))
+    claim(s3.url("raw"), OffsetClaim("one", {TP: 0}, {TP: 1}))
     store_of(s3.url("raw")).put(f"{sink_claims.CLAIMS}/000000000001", b'{"name": 1')
     with pytest.raises(SinkError, match=r"The claim s3://.*/raw/_kclient/claims/000000000001 cannot be read"):
-        claim(s3.url("raw"), Claim("two", {TP: 0}, {TP: 1}))
+        claim(s3.url("raw"), OffsetClaim("two", {TP: 0}, {TP: 1}))
 
 
 if __name__ == "__main__":
