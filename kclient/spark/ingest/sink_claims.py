@@ -60,7 +60,7 @@ class OffsetClaim:
 
 
 def claim(sink: str, wanted: OffsetClaim) -> None:
-    """OffsetClaim offsets in a sink, unless its name has them already; a directory has its lock. Raises SinkError."""
+    """Claim offsets in a sink, unless its name has them already; a directory has its lock. Raises SinkError."""
     if not is_remote(sink):
         return
     store = store_of(sink)
