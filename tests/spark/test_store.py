@@ -206,6 +206,41 @@ def test_only_a_service_whose_own_endpoint_has_no_tls_is_asked_without(
     assert stores.is_plain_endpoint(url)
 
 
+@pytest.mark.parametrize(
+    ("url", "name", "value", "text"),
+    [
+        (
+            "abfss://box/a",
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "YQ==",
+            r"Account must be specified\. Write abfss://CONTAINER@",
+        ),
+        (
+            "abfss://box@account.dfs.core.windows.net",
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "canary key",
+            "Invalid Access Key",
+        ),
+        (
+            "gs://box/a",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "/no/file",
+            "Unable to open .* as GOOGLE_APPLICATION_CRED",
+        ),
+    ],
+)
+def test_credentials_that_no_store_can_be_made_with_are_named(
+    url: str, name: str, value: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known in [known for known in os.environ if known.startswith(("AZURE_", "GOOGLE_"))]:
+        monkeypatch.delenv(known)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=f"cannot be used as a store: .*{text}") as caught:
+        store_of(url, {"endpoint" if name.startswith("AZURE") else "base_url": "http://127.0.0.1:1"})
+    assert "canary" not in str(caught.value)
+    assert name in str(caught.value)
+
+
 def test_the_xml_of_an_answer_is_not_shown_but_for_its_code() -> None:
     """Azure's begins with a byte order mark; an emulator's has two lines."""
     for answer in ("\ufeff<?xml version='1.0'?>", "<?xml version='1.0'?>\n"):

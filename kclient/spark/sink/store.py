@@ -80,6 +80,19 @@ SCHEMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Scheme of a URL → the service. `s3a` is Hadoop's name for it."""
 
+CREDENTIALS: Final[Mapping[str, str]] = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_KEY",
+}
+"""Service → the variables that an error names. obstore knows more."""
+
+FORMS: Final[Mapping[str, str]] = {
+    "s3": "s3://BUCKET/PREFIX",
+    "gs": "gs://BUCKET/PREFIX",
+    "az": "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX",
+}
+
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _ENDPOINT: Final = re.compile(r"endpoint|base_url", re.IGNORECASE)
 _SECRET: Final = re.compile(r"key|secret|token|password|credential|sas", re.IGNORECASE)
@@ -130,12 +143,10 @@ def checked_url(url: str) -> str:
     if parts.password is not None or (parts.username is not None and service != "az") or parts.query:
         raise ConfigError(
             f"The URL of {parts.scheme}://{parts.hostname}/… holds credentials or a query. URLs are shown in plans and "
-            "logs: give the store's credentials in the environment, as AWS_ACCESS_KEY_ID, or by the platform's role."
+            f"logs: give the credentials in the environment, as {CREDENTIALS[service]}, or by the platform's role."
         )
     if not parts.netloc or ".." in PurePosixPath(parts.path).parts:
-        raise ConfigError(
-            f"{url} names no bucket, or has `..` in its path. Write {parts.scheme}://BUCKET/PREFIX."
-        )
+        raise ConfigError(f"{url} names no bucket, or has `..` in its path. Write {FORMS[service]}.")
     if parts.scheme.lower() == "s3a":
         url = f"s3{url[3:]}"
     return url.rstrip("/")
@@ -156,7 +167,7 @@ class ObjectStore(Store):
         if secrets := sorted(name for name in self.options if _SECRET.search(name)):
             raise ConfigError(
                 f"The options {', '.join(secrets)} of {self.url} are credentials, which would be kept in plans and "
-                "sent to executors. Give them in the environment, as AWS_ACCESS_KEY_ID, or by the platform's role."
+                "sent to executors. Give them in the environment, or by the platform's role."
             )
         self.client  # noqa: B018 – an unknown option or a missing obstore is reported here
 
@@ -393,7 +404,11 @@ def _client_of(url: str, options: Mapping[str, str]) -> Client:
             },
         )
     except (BaseError, ValueError) as exc:
-        raise ConfigError(f"{url} cannot be used as a store: {_reason(exc)}.") from None
+        service = SCHEMES.get(urlsplit(url).scheme.lower(), "s3")
+        raise ConfigError(
+            f"{url} cannot be used as a store: {_reason(exc)}. Write {FORMS[service]}, and give its credentials in the "
+            f"environment, as {CREDENTIALS[service]}, or by the platform's role."
+        ) from None
 
 
 ENDPOINTS: Final[Mapping[str, tuple[str, ...]]] = {
