@@ -69,6 +69,9 @@ CONTESTS = (
     Contest(readers.TO_ARROW, readers.JAVA, everywhere(0.25), by="seconds"),
     Contest(readers.TO_ARROW, readers.FRANZ_GO, everywhere(0.5)),
     Contest(readers.TO_ARROW, readers.FLOOR, {}),
+    Contest(readers.TO_ARROW_ASYNC, readers.CONFLUENT_ARROW, {LARGE: 0.12, SMALL: 0.18}),
+    Contest(readers.TO_ARROW_ASYNC, readers.JAVA, everywhere(0.25), by="seconds"),
+    Contest(readers.TO_ARROW_ASYNC, readers.FRANZ_GO, everywhere(0.5)),
     # No goal: ten times the rows of to_arrow, too many for the caches.
     Contest(readers.ARROW, readers.CONFLUENT_ARROW, {}),
 )

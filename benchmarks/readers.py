@@ -127,6 +127,21 @@ def to_arrow(servers: str, topic: str, wanted: int) -> int:
 
 
 @measured
+def to_arrow_async(servers: str, topic: str, wanted: int) -> int:
+    """The same without the thread of a `Consumer`."""
+
+    async def work() -> int:
+        count = 0
+        async with AsyncConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+            await consumer.assign(partitions_of(topic))
+            while count < wanted:
+                count += (await consumer.poll(1.0, max_records=MANY)).to_arrow().num_rows
+        return count
+
+    return asyncio.run(work())
+
+
+@measured
 def arrow_batches(servers: str, topic: str, wanted: int) -> int:
     count = 0
     with ours(servers, topic) as consumer:
@@ -258,12 +273,13 @@ def built_franz() -> Path:
     return target
 
 
-POLL, POLL_MANY, ITERATE, ITERATE_ASYNC, TO_ARROW, ARROW = OURS = (
+POLL, POLL_MANY, ITERATE, ITERATE_ASYNC, TO_ARROW, TO_ARROW_ASYNC, ARROW = OURS = (
     "kclient poll()",
     f"kclient poll(max_records={MANY})",
     "kclient for record in",
     "kclient async for",
     "kclient to_arrow",
+    "kclient async to_arrow",
     "kclient arrow_batches(rows=100000)",
 )
 KAFKA_PYTHON, CONFLUENT, CONFLUENT_POLL, CONSUME, CONFLUENT_ARROW, AIOKAFKA, JAVA, FRANZ_GO, FLOOR = PEERS = (
@@ -283,6 +299,7 @@ READERS: Final[dict[str, Read]] = {
     ITERATE: iterate,
     ITERATE_ASYNC: iterate_async,
     TO_ARROW: to_arrow,
+    TO_ARROW_ASYNC: to_arrow_async,
     ARROW: arrow_batches,
     KAFKA_PYTHON: measured(kafka_python),
     CONFLUENT: measured(lambda servers, topic, wanted: consume(confluent(servers, topic), wanted)),
