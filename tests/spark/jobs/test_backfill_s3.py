@@ -23,7 +23,7 @@ from tests.spark.jobs.killing import OBJECT_STORE_STEPS, Step
 from tests.spark.jobs.support import assert_exactly_once, fill, given, offsets_file, run
 from tests.spark.jobs.test_direct_s3 import places, unnamed
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.spec("SP-82", "SP-89")]
 
 TP, OTHER = TopicPartition("orders", 0), TopicPartition("clicks", 3)
 CLAIMED = "They would count twice, so nothing was written"
