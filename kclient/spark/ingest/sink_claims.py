@@ -1,6 +1,6 @@
 """Whose offsets are whose in a sink in an object store, where no lock keeps a job and its backfills apart.
 
-    _kclient/claims/000000000001    {"name": "kclient-…", "start": {…}, "end": null}     a job, from its start on
+    _kclient/claims/000000000001    {"name": "kclient-…", "start": {…}, "end": null, …}  a job, from its start on
     _kclient/claims/000000000002    {"name": "backfill-…", "start": {…}, "end": {…}}     a backfill
 
 Who wants to land reads all claims and creates the one with the next number, once; where another was faster it reads
@@ -20,6 +20,7 @@ import attrs
 
 from kclient.errors import SinkError
 from kclient.spark.ingest.checkpoint import Offsets
+from kclient.spark.ingest.setting_values import matches
 from kclient.spark.offsets import MAX_OFFSET, dump_offsets, parse_offsets
 from kclient.spark.sink.store import Store, is_remote, store_of
 from kclient.types import TopicPartition
@@ -31,11 +32,15 @@ _KEY: Final = re.compile(rf"{CLAIMS}/([0-9]{{12}})", re.ASCII)
 
 @attrs.frozen
 class OffsetClaim:
-    """The offsets that one job or backfill lands, and nobody else; without an `end` all that come."""
+    """The offsets that one job or backfill lands, and nobody else; without an `end` all that come.
+
+    `topics` are those of a job as the user named them: a pattern takes topics that did not exist at its start.
+    """
 
     name: str
     start: Offsets
     end: Offsets | None = None
+    topics: tuple[str, ...] = ()
 
     def overlap(self, other: OffsetClaim) -> TopicPartition | None:
         """Return a partition of which both have offsets, None if there is none."""
@@ -49,14 +54,17 @@ class OffsetClaim:
         """Return its offsets of a partition. A job reads new partitions of its topics from their beginning."""
         if self.end is not None:
             return self.start.get(tp, 0), self.end.get(tp, 0)
-        is_of_job = any(tp.topic == known.topic for known in self.start)
+        is_of_job = any(tp.topic == known.topic for known in self.start) or any(
+            matches(name, tp.topic) for name in self.topics
+        )
         return self.start.get(tp, 0), MAX_OFFSET if is_of_job else 0
 
     def dump(self) -> bytes:
         """Return it as JSON."""
         end = None if self.end is None else json.loads(dump_offsets(self.end))
         start = json.loads(dump_offsets(self.start))
-        return json.dumps({"name": self.name, "start": start, "end": end}).encode()
+        content = {"name": self.name, "start": start, "end": end, "topics": self.topics}
+        return json.dumps(content).encode()
 
 
 def claim(sink: str, wanted: OffsetClaim) -> None:
@@ -105,7 +113,10 @@ def _read(store: Store, key: str) -> OffsetClaim:
         content = json.loads(text)
         end = content["end"]
         return OffsetClaim(
-            content["name"], _offsets(content["start"]), None if end is None else _offsets(end)
+            content["name"],
+            _offsets(content["start"]),
+            None if end is None else _offsets(end),
+            tuple(content.get("topics", ())),
         )
     except (ValueError, KeyError, TypeError) as exc:
         raise SinkError(

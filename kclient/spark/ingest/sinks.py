@@ -142,7 +142,7 @@ def has_landed(checkpoint: Checkpoint) -> bool:
 def claim(sink: Location, writer: Writer, job: Job, start: Offsets) -> None:
     """Write which job owns a sink, unless its manifests say so, and from where on it does. Raises SinkError."""
     if writer == "direct" and sink.kind == "parquet":
-        sink_claims.claim(sink.where, OffsetClaim(job.job, start))
+        sink_claims.claim(sink.where, OffsetClaim(job.job, start, topics=job.topics))
     if writer == "spark" and sink.kind == "parquet":
         write_atomically(Path(sink.where) / OWN / "job.json", json.dumps({"job": job.job}).encode())
 

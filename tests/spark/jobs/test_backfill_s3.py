@@ -130,6 +130,26 @@ def test_claims_overlap_where_both_have_an_offset(start: dict[TopicPartition, in
     assert (job.overlap(part) is not None) == (part.overlap(job) is not None) == overlap
 
 
+@pytest.mark.parametrize("first", ["job", "part"])
+def test_topics_that_will_match_the_pattern_of_a_job_are_claimed_by_it(s3: Bucket, first: str) -> None:
+    """The topic did not exist when the job began, so the job reads it from its first record on."""
+    later = TopicPartition("orders-eu", 0)
+    job = OffsetClaim("job", {TP: 10}, topics=("orders.*",))
+    part = OffsetClaim("part", {later: 0}, {later: 5})
+    one, two = (job, part) if first == "job" else (part, job)
+    claim(s3.url("raw"), one)
+    with pytest.raises(SinkError, match=r"lands offsets of orders-eu-0"):
+        claim(s3.url("raw"), two)
+
+
+def test_the_claim_of_a_job_has_its_topics(cluster: EmbeddedCluster, s3: Bucket, tmp_path: Path) -> None:
+    fill(cluster, 5)
+    run(cluster, tmp_path, **places(s3), topics="orde.*")
+    later = TopicPartition("orders-eu", 0)
+    with pytest.raises(SinkError, match=r"lands offsets of orders-eu-0"):
+        claim(s3.url("raw"), OffsetClaim("part", {later: 0}, {later: 5}))
+
+
 def test_of_claims_at_once_those_that_do_not_overlap_are_kept(s3: Bucket) -> None:
     """Four want the same offsets, four others have some of their own."""
     sink, start, refused = s3.url("raw"), threading.Barrier(8), list[int]()
