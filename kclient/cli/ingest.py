@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -38,6 +39,7 @@ from kclient.spark.ingest.settings import (
     OnNewField,
     Writer,
 )
+from kclient.spark.sink.store import is_remote
 
 WHAT: Final = Group("What and where to (required)", sort_key=1)
 READ: Final = Group("What is read", sort_key=2)
@@ -265,7 +267,7 @@ def ingest(
             "the file for Spark's own output; - for the terminal",
             "FILE",
             group=OUTPUT,
-            show_default="CHECKPOINT/kclient/spark.log",
+            show_default="CHECKPOINT/kclient/spark.log; a temporary file for one in an object store",
         ),
     ] = None,
 ) -> int:
@@ -275,12 +277,22 @@ def ingest(
         raise ConfigError("--spark-log is for --engine spark: the direct engine has no Spark. Leave it out.")
     if dry_run:
         return _plan(settings, json=json)
-    log = spark_log or os.path.join(settings.checkpoint, "kclient", "spark.log")
-    quiet = settings.engine == "spark" and log != TERMINAL
+    quiet = settings.engine == "spark" and spark_log != TERMINAL
+    log = (spark_log or log_beside(settings.checkpoint)) if quiet else TERMINAL
     with redirected_output(log) if quiet else contextlib.nullcontext():
         reporter = reporters(metrics or (), json=json)
         with contextlib.closing(reporter):
             return _run(settings, reporter)
+
+
+def log_beside(checkpoint: str) -> str:
+    """Return the file for Spark's output where none was given. An object store takes no file that grows."""
+    if not is_remote(checkpoint):
+        return os.path.join(checkpoint, "kclient", "spark.log")
+    file, path = tempfile.mkstemp(prefix="kclient-spark-", suffix=".log")
+    os.close(file)
+    sys.stderr.write(f"Spark's own output goes to {path}; --spark-log gives another file\n")
+    return path
 
 
 def _plan(settings: IngestSettings, *, json: bool) -> int:
