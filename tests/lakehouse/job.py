@@ -13,7 +13,15 @@ import pyarrow as pa
 from kclient.errors import DataLossError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.client import DriverClient
-from kclient.spark.ingest import batch_commit, checkpoint, engine_direct, preflight, resume, run_epoch
+from kclient.spark.ingest import (
+    batch_commit,
+    checkpoint,
+    engine_direct,
+    preflight,
+    resume,
+    run_epoch,
+    sink_claims,
+)
 from kclient.spark.ingest.engine_direct import _DirectEngine
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.progress import BatchProgress, IngestPlan, IngestResult
@@ -159,7 +167,7 @@ def simulated(current: Callable[[], Process]) -> Iterator[None]:
         (parquet, "ParquetFile", lambda path, schema, codec: current().file(path)),
         (preflight, "_size", _no_size),
         (resume, "open_table", lambda where, catalog: current().table),
-        *((module, "store_of", store_of) for module in (checkpoint, run_epoch, manifest)),
+        *((module, "store_of", store_of) for module in (checkpoint, run_epoch, sink_claims, manifest)),
     ]
     with ExitStack() as stack:
         for owner, name, value in places:

@@ -228,7 +228,7 @@ def rollback_not_seen(patch: Patch) -> None:
     patch.put(SimulatedTable, "progress", progress)
 
 
-@mutant("M-175", "I-48", seed=26, look=planned("manifests"))
+@mutant("M-175", "I-48", seed=12, look=planned("manifests"))
 def manifest_replaced(patch: Patch) -> None:
     """Write a manifest in place of one that another run has written."""
 
