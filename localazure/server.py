@@ -10,20 +10,17 @@ import json
 import secrets
 import shutil
 import subprocess
-import tempfile
-import time
-from contextlib import ExitStack
 from email.utils import formatdate
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
 from localkafka import maven
 from localkafka.errors import LocalKafkaError
-from localkafka.launcher import free_ports
-from localkafka.processes import Child, Processes
+from localkafka.http_server import HttpServer
+from localkafka.processes import Child
 from localkafka.settings import HOST
 
 VERSION: Final = "3.37.0"
@@ -40,8 +37,6 @@ MAIN: Final = "node_modules/azurite/dist/src/blob/main.js"
 API: Final = "2023-11-03"
 MARKER: Final = ".complete"
 FETCH_SECONDS: Final = 180
-READY_SECONDS: Final = 60
-POLL_SECONDS: Final = 0.05
 
 
 def unavailable() -> str | None:
@@ -94,35 +89,17 @@ def _node() -> Path | None:
     return node if node and node.is_file() else None
 
 
-class AzureServer:
+class AzureServer(HttpServer):
     """An API of blobs on loopback with an account of its own. As a context manager, which waits until it answers."""
 
     def __init__(self) -> None:
+        super().__init__(NAME)
         self.account: Final = f"local{secrets.token_hex(6)}"
         self.key: Final = base64.b64encode(secrets.token_bytes(48)).decode()
-        self._stack = ExitStack()
-        self._port: int = free_ports(1)[0]
 
-    def __enter__(self) -> Self:
-        folder = Path(tempfile.mkdtemp(prefix="localazure-"))
-        self._processes = self._stack.enter_context(Processes(folder))  # removes the folder
-        try:
-            self.data: Path = folder / "data"
-            self.data.mkdir()
-            self._child = self._start()
-            self._wait()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @property
-    def endpoint(self) -> str:
-        """The URL of the API, without the account."""
-        return f"http://{HOST}:{self._port}"
+    def _prepare(self, folder: Path) -> None:
+        self.data: Path = folder / "data"
+        self.data.mkdir()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -157,7 +134,7 @@ class AzureServer:
         """Return an object."""
         return self._request("GET", f"{name}/{quote(key)}")
 
-    def _start(self) -> Child:
+    def _launch(self) -> Child:
         place = ["--blobHost", HOST, "--blobPort", str(self._port), "--location", str(self.data)]
         command = [
             str(_node()),
@@ -172,17 +149,6 @@ class AzureServer:
             command,
             env={"AZURITE_ACCOUNTS": f"{self.account}:{self.key}", "PATH": "/usr/bin:/bin"},
         )
-
-    def _wait(self) -> None:
-        """Wait for an answer: an open port alone proves nothing."""
-        deadline = time.monotonic() + READY_SECONDS
-        while not self._answers():
-            self._child.check()
-            if time.monotonic() > deadline:
-                raise LocalKafkaError(
-                    f"{NAME} did not answer in {READY_SECONDS} s:\n{self._child.log_tail()}"
-                )
-            time.sleep(POLL_SECONDS)
 
     def _answers(self) -> bool:
         try:

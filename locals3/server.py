@@ -5,25 +5,19 @@ from __future__ import annotations
 import secrets
 import shutil
 import socket
-import tempfile
-import time
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from localkafka import maven
-from localkafka.errors import LocalKafkaError
+from localkafka.http_server import HttpServer
 from localkafka.jars import QUICK_START, java
-from localkafka.launcher import free_ports
-from localkafka.processes import Child, Processes
+from localkafka.processes import Child
 from localkafka.settings import HOST, write
 
 ARTIFACT: Final = "org.gaul:s3proxy:4.1.0:jar-with-dependencies"
 """The first releases with conditional writes are 3.x. Its jars one by one do not fit together: jackson's differ."""
 
 FAST_START: Final = (*QUICK_START, "-Xmx256m")
-READY_SECONDS: Final = 60
-POLL_SECONDS: Final = 0.05
 REGION: Final = "us-east-1"
 
 
@@ -45,36 +39,18 @@ def _folder() -> Path:
     return maven.cache() / "s3proxy" / ARTIFACT.split(":")[2]
 
 
-class S3Server:
+class S3Server(HttpServer):
     """An S3 API on loopback with credentials of its own. As a context manager, which waits until it answers."""
 
     def __init__(self) -> None:
+        super().__init__("S3Proxy")
         self.access_key: Final = f"local{secrets.token_hex(8)}"
         self.secret_key: Final = secrets.token_hex(20)
-        self._stack = ExitStack()
-        self._port: int = free_ports(1)[0]
-        self._child: Child | None = None
 
-    def __enter__(self) -> Self:
-        folder = Path(tempfile.mkdtemp(prefix="locals3-"))
-        self._processes = self._stack.enter_context(Processes(folder))  # removes the folder
-        try:
-            self.data: Path = folder / "data"
-            self.data.mkdir()
-            self._settings = write(self._properties(), folder / "s3proxy.properties")
-            self.start()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @property
-    def endpoint(self) -> str:
-        """The URL of the API."""
-        return f"http://{HOST}:{self._port}"
+    def _prepare(self, folder: Path) -> None:
+        self.data: Path = folder / "data"
+        self.data.mkdir()
+        self._settings = write(self._properties(), folder / "s3proxy.properties")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -94,8 +70,7 @@ class S3Server:
         """Delete a bucket and its objects."""
         shutil.rmtree(self.data / name)
 
-    def start(self) -> None:
-        """Start it on its port and with the objects that it has."""
+    def _launch(self) -> Child:
         command = [
             java() or "java",
             *FAST_START,
@@ -106,12 +81,7 @@ class S3Server:
             "--properties",
             str(self._settings),
         ]
-        self._child = self._processes.start("s3proxy", command)
-        self._wait()
-
-    def kill(self) -> None:
-        """SIGKILL. Requests that run then get no answer."""
-        self._processes.kill(self._running)
+        return self._processes.start("s3proxy", command)
 
     def pause(self) -> None:
         """SIGSTOP: connections stay open, no responses are sent."""
@@ -120,12 +90,6 @@ class S3Server:
     def resume(self) -> None:
         """SIGCONT."""
         self._running.resume()
-
-    @property
-    def _running(self) -> Child:
-        if self._child is None:
-            raise LocalKafkaError("S3Proxy was not started")
-        return self._child
 
     def _properties(self) -> dict[str, str]:
         return {
@@ -138,17 +102,6 @@ class S3Server:
             "jclouds.identity": "unused",
             "jclouds.credential": "unused",
         }
-
-    def _wait(self) -> None:
-        """Wait for an answer: an open port alone proves nothing."""
-        deadline = time.monotonic() + READY_SECONDS
-        while not self._answers():
-            self._running.check()
-            if time.monotonic() > deadline:
-                raise LocalKafkaError(
-                    f"S3Proxy did not answer in {READY_SECONDS} s:\n{self._running.log_tail()}"
-                )
-            time.sleep(POLL_SECONDS)
 
     def _answers(self) -> bool:
         try:
