@@ -112,19 +112,20 @@ class BatchCommitter:
         found = manifest.read(self.sink, manifest.batch_name(batch))
         if found is not None:
             self._check_same(found, manifest.batch_name(batch), end)
-            if is_remote(self.sink):
-                self._store_dead(found)
+            self._finish(found)
         return found
 
     def has_landed(self, name: str) -> bool:
-        """Return whether an earlier run has landed what has this name, a backfill or a replay. Raises SinkError.
-
-        In an object store that run may have been killed before it wrote the manifest of the dead letters.
-        """
+        """Return whether an earlier run has landed what has this name, a backfill or a replay. Raises SinkError."""
         found = manifest.read(self.sink, name)
-        if found is not None and is_remote(self.sink):
-            self._store_dead(found)
+        if found is not None:
+            self._finish(found)
         return found is not None
+
+    def _finish(self, found: Manifest) -> None:
+        """In an object store write the dead letters' manifest again: an earlier run may have been killed before it."""
+        if is_remote(self.sink):
+            self._store_dead(found)
 
     def count(
         self,

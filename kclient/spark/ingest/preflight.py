@@ -74,8 +74,11 @@ class Prepared:
 
     def stream_options(self) -> dict[str, str]:
         """Return the options of the source for Spark, with the start of batch 0."""
-        start = self.checkpoint.first_start() or self.position.start
-        return self.settings.stream_options(start, self.target.rows_per_file, self.min_rows)
+        return self.settings.stream_options(self._first_start(), self.target.rows_per_file, self.min_rows)
+
+    def _first_start(self) -> Offsets:
+        """Return where the job began, or begins now. Raises SinkError."""
+        return self.checkpoint.first_start() or self.position.start
 
     def claim(self) -> Prepared:
         """Make checkpoint and sink this job's; return the job with its table, which is there from now on.
@@ -85,8 +88,7 @@ class Prepared:
         settings, rows = self.settings, self.target.rows_per_file
         self.epoch.claim()
         self.checkpoint.claim(self.job)
-        start = self.checkpoint.first_start() or self.position.start
-        sinks.claim(settings.sink, settings.writer, self.job, start)
+        sinks.claim(settings.sink, settings.writer, self.job, self._first_start())
         if (known := self.adopted) is not None:
             self.checkpoint.adopt(known.batch, known.offsets, known.first)
         if self.plan.checkpoint.state == "new":
