@@ -79,7 +79,7 @@ class Process:
         )
         prepared = preflight.prepare(settings, cast(DriverClient, self.client), self.runtime)
         self.planned(prepared.plan)
-        engine_direct.run(prepared.claim(), self, self.stop)
+        engine_direct.run(prepared, self, self.stop)
 
     # --- the listener of the run
 
@@ -109,6 +109,9 @@ class Process:
                 self.sleeps_writing = 0.0
                 self.runtime.pause(0.0)
         return written
+
+    def start(self, ranges: int) -> None:
+        """Start no workers."""
 
     def close(self) -> None:
         """End no workers."""
@@ -148,10 +151,9 @@ def simulated(current: Callable[[], Process]) -> Iterator[None]:
     """Put the services of the process that runs in the places of real ones."""
 
     class Engine(_DirectEngine):
-        def __init__(self, prepared: Prepared, listener: Any, stop: StopRequest) -> None:
-            super().__init__(prepared, listener, stop)
+        def __init__(self, prepared: Prepared, pool: Any, listener: Any, stop: StopRequest) -> None:
+            super().__init__(prepared, pool, listener, stop)
             process = current()
-            self._pool = cast(Any, process)
             self._runtime = process.runtime
             self._committer.runtime = process.runtime
 
@@ -160,6 +162,7 @@ def simulated(current: Callable[[], Process]) -> Iterator[None]:
 
     places: list[tuple[Any, str, Any]] = [
         (engine_direct, "_DirectEngine", Engine),
+        (engine_direct, "WorkerPool", lambda size, locks: current()),
         (engine_direct, "POLL_SECONDS", TRIGGER_SECONDS),
         (batch_commit, "Runtime", lambda: current().runtime),
         (parquet, "Runtime", lambda: current().runtime),

@@ -14,6 +14,7 @@ there is nothing left to do. So each record counts once.
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import Final
 
 from kclient.runtime import Runtime
@@ -32,20 +33,23 @@ POLL_SECONDS: Final = 0.1
 
 
 def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
-    """Run batch after batch until the logs are drained or a signal asks to stop. Raises as `ingest.run` does."""
-    engine = _DirectEngine(prepared, listener, stop)
-    try:
-        return engine.run()
-    finally:
-        engine.close()
+    """Claim the job, and run batch after batch until the logs are drained or a signal asks to stop.
+
+    Raises as `ingest.run` does.
+    """
+    with closing(WorkerPool(prepared.settings.parallelism or os.cpu_count() or 1, prepared.locks)) as pool:
+        pool.start(prepared.plan.tasks)
+        return _DirectEngine(prepared.claim(), pool, listener, stop).run()
 
 
 class _DirectEngine:
     """One run."""
 
-    def __init__(self, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> None:
+    def __init__(
+        self, prepared: Prepared, pool: WorkerPool, listener: IngestListener, stop: StopRequest
+    ) -> None:
         settings = prepared.settings
-        self._pool = WorkerPool(settings.parallelism or os.cpu_count() or 1, prepared.locks)
+        self._pool = pool
         self._prepared = prepared
         self._trigger = settings.trigger
         self._checkpoint = prepared.checkpoint
@@ -77,10 +81,6 @@ class _DirectEngine:
                 return self._result("drained", start)
             self._wait_for_trigger(began)
         return self._result("stopped", start)
-
-    def close(self) -> None:
-        """End the workers."""
-        self._pool.close()
 
     @property
     def _limit(self) -> Limit:

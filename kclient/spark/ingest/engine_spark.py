@@ -50,9 +50,13 @@ SLOW_START: Final = "Python worker failed to connect back"
 
 
 def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
-    """Run batch after batch until the logs are drained or a signal asks to stop. Raises as `ingest.run` does."""
+    """Claim the job, and run batch after batch until the logs are drained or a signal asks to stop.
+
+    Raises as `ingest.run` does.
+    """
+    claimed = prepared.claim()
     with session_of(prepared.settings) as session:
-        ready = with_schema(prepared, session).with_table()
+        ready = with_schema(claimed, session).with_table()
         with query_checkpoint(ready) as checkpoint:
             for _ in range(ATTEMPTS - 1):
                 engine = _SparkEngine(ready, listener, stop, checkpoint)

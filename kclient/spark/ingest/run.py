@@ -86,7 +86,7 @@ def run(
         prepared = stack.enter_context(_prepared(settings))
         stop.begin_work()
         listener.planned(prepared.plan)
-        result = engine(attrs.evolve(prepared.claim(), locks=tuple(locks)), listener, stop)
+        result = engine(attrs.evolve(prepared, locks=tuple(locks)), listener, stop)
         listener.finished(result)
         return result
 

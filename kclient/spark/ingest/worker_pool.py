@@ -81,7 +81,7 @@ class BatchWork(NamedTuple):
 
 
 class WorkerPool:
-    """Runs `size` workers, started on first use. With one, the ranges are written in this process.
+    """Runs `size` workers, started on first use or before. With one, the ranges are written in this process.
 
     `locks` are the descriptors of the locks that this process holds on what the workers write.
     """
@@ -90,6 +90,11 @@ class WorkerPool:
         self._size = size
         self._locks = tuple(locks)
         self._workers: list[WorkerProcess] = []
+
+    def start(self, ranges: int) -> None:
+        """Start the workers for so many ranges, which are not known yet: they import while the parent does the rest."""
+        while 1 < self._size > len(self._workers) < ranges:
+            self._workers.append(WorkerProcess.start(self._locks))
 
     def write(
         self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget
@@ -119,7 +124,7 @@ class WorkerPool:
                 return worker
         if len(self._workers) == self._size:
             return None
-        self._workers.append(WorkerProcess.start(self._locks))
+        self.start(len(self._workers) + 1)
         return self._workers[-1]
 
     def _send(
@@ -189,6 +194,8 @@ def main() -> None:
     """Run a worker; the arguments are the descriptors of its pipe, and of the line that ends with the parent."""
     pipe, line = (Connection(int(descriptor)) for descriptor in sys.argv[1:])
     end_with_parent(line)
+    import kclient.spark.executor  # noqa: F401 what the first range needs, before it is known
+
     serve(pipe)
 
 

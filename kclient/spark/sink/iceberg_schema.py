@@ -12,7 +12,6 @@ batch is read: for types that Iceberg does not have, columns that do not fit, an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -33,16 +32,24 @@ from pyiceberg.transforms import (
     UnknownTransform,
     YearTransform,
 )
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
+from pyiceberg.types import (
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+)
 
-from kclient.errors import ConfigError, SinkError
-from kclient.spark.sink.partitions import Part, PartitionKey, PartKey, grouped, partition_key
+from kclient.errors import ConfigError
+from kclient.spark.sink.iceberg_partitions import IcebergPartitioning, PartitionSource, WholeColumn
+from kclient.spark.sink.partitions import PartitionKey, partition_key
 from kclient.spark.sink.row_layout import NAMES, rescued_advice
 
 FIELD_ID: Final = b"PARQUET:field_id"
-LONGEST_DIRECTORY: Final = 100
-"""A directory is only for people: Iceberg keeps the values elsewhere, and a name of a file has 255 bytes at most."""
-
 AnyTransform: TypeAlias = Transform[Any, Any]
 
 _TRANSFORMS: Final = {
@@ -54,7 +61,8 @@ _TRANSFORMS: Final = {
     "bucket": BucketTransform,
     "truncate": TruncateTransform,
 }
-_STRANGE: Final = re.compile(r"[^A-Za-z0-9._=+-]", re.ASCII)
+_WHOLE: Final = (StringType, IntegerType, LongType)
+"""The types whose values Iceberg keeps as Python has them, and prints so."""
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -256,7 +264,7 @@ def _source(key: PartitionKey, schema: Schema) -> NestedField:
 
 
 @attrs.frozen
-class PartitionSource:
+class Computed:
     """One key of a partition spec: its name, the column it is computed from, and how."""
 
     name: str
@@ -277,36 +285,11 @@ class PartitionSource:
         return f"{self.name}={_printed(self.transform.to_human_string, self.type, value)}"
 
 
-@attrs.frozen
-class IcebergPartitioning:
-    """How the rows of a table are divided, by its partition spec. Pickles."""
-
-    sources: tuple[PartitionSource, ...]
-    place: str
-
-    def split(self, rows: pa.RecordBatch) -> Iterator[Part]:
-        """Yield the rows of each partition. Raises SinkError for values that a transform cannot take."""
-        try:
-            keys = [source.array(rows) for source in self.sources]
-        except (pa.ArrowInvalid, ValueError, OverflowError) as exc:
-            raise SinkError(
-                f"The partition of a record in the table at {self.place} cannot be computed: {exc}. Choose another "
-                "partition spec for the table.",
-                path=self.place,
-            ) from exc
-        for values, some in grouped(rows, keys):
-            yield Part(PartKey(self._directory(values), values), some)
-
-    def _directory(self, values: Sequence[Any]) -> str:
-        texts = (source.text(value) for source, value in zip(self.sources, values, strict=True))
-        return "/".join(_STRANGE.sub("_", text)[:LONGEST_DIRECTORY] for text in texts)
-
-
 def partitioning_of(
     spec: PartitionSpec, schema: Schema, columns: pa.Schema, place: str
 ) -> IcebergPartitioning:
     """Return how rows with these columns are divided. Raises ConfigError for a spec that cannot be followed."""
-    sources = []
+    sources: list[PartitionSource] = []
     for field in spec.fields:
         column, kind = schema.find_column_name(field.source_id), schema.find_type(field.source_id)
         if column not in columns.names or isinstance(field.transform, UnknownTransform):
@@ -314,7 +297,12 @@ def partitioning_of(
                 f"The table at {place} is partitioned by {field.name}, which is {field.transform} of {column}. That "
                 "cannot be computed from the columns of the rows. Give the job a table of its own."
             )
-        sources.append(PartitionSource(field.name, str(column), field.transform, kind))
+        whole = isinstance(field.transform, IdentityTransform) and isinstance(kind, _WHOLE)
+        sources.append(
+            WholeColumn(field.name, str(column))
+            if whole
+            else Computed(field.name, str(column), field.transform, kind)
+        )
     return IcebergPartitioning(tuple(sources), place)
 
 
