@@ -4,7 +4,8 @@
 
 rate     one topic of a real Kafka 4.3.1 by `kclient ingest --engine direct` into each sink, in turns, a process each
          time. Seconds are those of the job itself, without the start of Python; CPU and memory are those of its
-         processes. The S3 is S3Proxy on loopback: it takes its CPU from the same cores
+         processes. The S3 is S3Proxy on loopback: it takes its CPU from the same cores. The first turns are not
+         counted: until then both JVMs compile
 commit   batches of one file into a table with 10, 100 and 1,000 snapshots, by the same calls as the job's; the files
          are named and not written. Beside it what the newest version costs to read: that grows with the history in any
          case
@@ -49,6 +50,7 @@ from locals3 import S3Server
 TOPIC, PARTITIONS, BATCHES = "rows", 6, 5
 RECORDS, QUICK_RECORDS = 2_000_000, 300_000
 TURNS, QUICK_TURNS = 5, 2
+WARM_UP = 2
 BUCKET = "lake"
 MEBIBYTE = 1 << 20
 LEAST_RATE = Goal(least=0.85)
@@ -65,7 +67,7 @@ def main() -> int:
     arguments = parsed()
     found: list[Figure] = []
     with ExitStack() as stack:
-        s3 = stack.enter_context(S3Server())
+        s3 = stack.enter_context(S3Server(("-Xmx512m",)))
         s3.create_bucket(BUCKET)
         os.environ.update(s3.environment)
         place = Place(Path(stack.enter_context(tempfile.TemporaryDirectory())))
@@ -140,7 +142,7 @@ def rates(kafka: KafkaCluster, place: Place, *, quick: bool) -> list[Figure]:
     records = QUICK_RECORDS if quick else RECORDS
     fill(kafka, records)
     turns: list[dict[tuple[str, str], Spent]] = []
-    for turn in range(QUICK_TURNS if quick else TURNS):
+    for turn in range(WARM_UP + (QUICK_TURNS if quick else TURNS)):
         turns.append({})
         for kind, where in SINKS:
             name = f"{kind}-{where.replace(' ', '-').lower()}-{turn}"
@@ -149,7 +151,7 @@ def rates(kafka: KafkaCluster, place: Place, *, quick: bool) -> list[Figure]:
             )
             progress(f"{name}: {records / spent.seconds:,.0f} rows/s, a commit {spent.commit_ms:.0f} ms")
             shutil.rmtree(place.root / name, ignore_errors=True)
-    return list(rate_figures(turns, records))
+    return list(rate_figures(turns[WARM_UP:], records))
 
 
 def rate_figures(turns: list[dict[tuple[str, str], Spent]], records: int) -> Iterator[Figure]:

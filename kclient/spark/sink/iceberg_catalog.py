@@ -23,6 +23,7 @@ from kclient.errors import ConfigError, KclientError, SinkError
 from kclient.runtime import Runtime
 from kclient.security.local_file import LARGEST_TEXT, read_local
 from kclient.security.secret import problem_of
+from kclient.spark.sink.store import StoreUnavailable
 from kclient.spark.sink.tables import TableConflict, TableUnavailable
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def table_errors(name: str, doing: str) -> Iterator[None]:
 
     try:
         yield
+    except StoreUnavailable as exc:
+        raise TableUnavailable(exc.text) from exc
     except (KclientError, TableConflict, TableUnavailable):
         raise
     except CommitFailedException as exc:

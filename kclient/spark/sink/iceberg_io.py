@@ -1,16 +1,18 @@
-"""Reading and writing an Iceberg table's metadata on GCS and Azure, by the store that writes its data files.
+"""Reading and writing an Iceberg table's metadata in an object store, by the store that writes its data files.
 
-    gs:// abfs:// abfss://, and no gcs.* or adls.* in the catalog     `store_of`: obstore, the environment's credentials
-    everything else                                                  what pyiceberg itself takes
+    s3:// s3a:// gs:// abfs:// abfss://       `store_of`: obstore, with the environment's credentials
+    s3.endpoint, s3.region, client.region     go with it: they are where, and not who
+    other properties s3.* client.* gcs.* adls.*, and everything else     what pyiceberg itself takes
 
-For Azure pyiceberg takes adlfs, another package with credentials of its own, or pyarrow, which has no form of
-`abfss://CONTAINER@ACCOUNT…`. Who gives `gcs.*`, `adls.*` or `py-io-impl`, or has a catalog that hands out such
-properties, means pyiceberg's.
+So data and metadata are in one place, with one identity, and writing a file of metadata is one request, of which
+pyarrow makes three. For Azure pyiceberg takes adlfs, another package with credentials of its own, or pyarrow, which
+has no form of `abfss://CONTAINER@ACCOUNT…`. Who gives pyiceberg's own properties or `py-io-impl`, or has a catalog that
+hands them out, means pyiceberg's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
@@ -25,9 +27,15 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 IMPLEMENTATION: Final = "py-io-impl"
-SCHEMES: Final = frozenset({"gs", "abfs", "abfss"})
 AZURE: Final = frozenset({"abfs", "abfss"})
-THEIRS: Final = ("gcs.", "adls.")
+S3: Final = ("s3.", "client.")
+THEIRS: Final = {
+    "s3": S3, "s3a": S3, "gs": ("gcs.",), "abfs": ("adls.",), "abfss": ("adls.",),
+}  # fmt: skip
+"""Scheme → what the properties begin with that are for pyiceberg."""
+
+OPTIONS: Final = {"client.region": "region", "s3.region": "region", "s3.endpoint": "endpoint"}
+"""Property → the option of a store; a later one goes before."""
 
 
 def use_store(catalog: Catalog) -> None:
@@ -43,29 +51,30 @@ class StoreFileIO(FileIO):
         self._others: dict[str, FileIO] = {}
 
     def new_input(self, location: str) -> InputFile:
-        return (
-            _StoreFile(location)
-            if self._is_of_store(location)
-            else self._theirs(location).new_input(location)
-        )
+        file = self._ours(location)
+        return self._theirs(location).new_input(location) if file is None else file
 
     def new_output(self, location: str) -> OutputFile:
-        return (
-            _StoreFile(location)
-            if self._is_of_store(location)
-            else self._theirs(location).new_output(location)
-        )
+        file = self._ours(location)
+        return self._theirs(location).new_output(location) if file is None else file
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         url = location if isinstance(location, str) else location.location
-        if self._is_of_store(url):
-            _StoreFile(url).delete()
+        if (file := self._ours(url)) is not None:
+            file.delete()
         else:
             self._theirs(url).delete(url)
 
-    def _is_of_store(self, location: str) -> bool:
-        return urlsplit(location).scheme in SCHEMES and not any(
-            name.startswith(THEIRS) for name in self.properties
+    def _ours(self, location: str) -> _StoreFile | None:
+        """Return the object of a location, None where pyiceberg is to reach it."""
+        scheme = urlsplit(location).scheme
+        if scheme not in THEIRS:
+            return None
+        given = {name: text for name, text in self.properties.items() if name.startswith(THEIRS[scheme])}
+        if not given.keys() <= OPTIONS.keys():
+            return None
+        return _StoreFile(
+            location, {option: given[name] for name, option in OPTIONS.items() if name in given}
         )
 
     def _theirs(self, location: str) -> FileIO:
@@ -90,10 +99,10 @@ def _no_adlfs(location: str, given: Sequence[str]) -> ConfigError:
 class _StoreFile(InputFile, OutputFile):
     """One object, by its URL."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, options: Mapping[str, str]) -> None:
         super().__init__(location)
         parts = urlsplit(location)
-        self._store = cast(ObjectStore, store_of(f"{parts.scheme}://{parts.netloc}"))
+        self._store = cast(ObjectStore, store_of(f"{parts.scheme}://{parts.netloc}", options))
         self._key = location.removeprefix(f"{parts.scheme}://{parts.netloc}").lstrip("/")
 
     def __len__(self) -> int:

@@ -51,6 +51,7 @@ __all__ = [
     "ObjectStore",
     "ObjectWriter",
     "Store",
+    "StoreUnavailable",
     "StoredObject",
     "is_remote",
     "memory_store",
@@ -106,22 +107,17 @@ def store_of(url: str | Path, options: Mapping[str, str] | None = None) -> Store
     with the store, so secrets are refused. Raises ConfigError, also where obstore is not installed.
     """
     text = str(url)
-    if is_remote(text) and not options:
-        return _remote_store(text)
-    scheme = _URL.match(text)
-    if scheme is None or scheme[1].lower() == "file":
-        if options:
-            raise ConfigError(
-                f"{text} is a directory: the options {sorted(options)} are those of object stores."
-            )
-        return LocalStore(Path(urlsplit(text).path if scheme else text).absolute())
-    return ObjectStore(checked_url(text), dict(options or {}))
+    if is_remote(text):
+        return _remote_store(text, tuple(sorted((options or {}).items())))
+    if options:
+        raise ConfigError(f"{text} is a directory: the options {sorted(options)} are those of object stores.")
+    return LocalStore(Path(urlsplit(text).path if _URL.match(text) else text).absolute())
 
 
 @lru_cache(maxsize=64)
-def _remote_store(url: str) -> ObjectStore:
+def _remote_store(url: str, options: tuple[tuple[str, str], ...]) -> ObjectStore:
     """Return one store for each URL of a process: it keeps its connections, and the tokens of a role."""
-    return ObjectStore(checked_url(url))
+    return ObjectStore(checked_url(url), dict(options))
 
 
 def is_remote(url: str | Path) -> bool:
@@ -287,7 +283,8 @@ class ObjectStore(Store):
     def fail(self, exc: Exception, doing: str, key: str) -> NoReturn:
         """Raise the SinkError of a call that failed."""
         place = self.place(key)
-        raise SinkError(f"{doing} {place} failed: {_reason(exc)}. {_advice(exc)}", path=place) from None
+        kind = StoreUnavailable if _outcome_unknown(exc) else SinkError
+        raise kind(f"{doing} {place} failed: {_reason(exc)}. {_advice(exc)}", path=place) from None
 
 
 class _RemoteWriter(ObjectWriter):
@@ -436,6 +433,10 @@ _ANSWER: Final = re.compile(r": \ufeff?<")
 _CODE: Final = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 
 
+class StoreUnavailable(SinkError):
+    """The service was not reachable, too slow, or failed, also after retries: a later try may succeed."""
+
+
 def lost(place: str, found: str = "nothing") -> SinkError:
     """Return the error of a service that has acknowledged an object, and holds none of it, or something else."""
     return SinkError(
@@ -447,7 +448,7 @@ def lost(place: str, found: str = "nothing") -> SinkError:
 
 
 def _outcome_unknown(exc: Exception) -> bool:
-    """Return whether a write may have been applied although it failed."""
+    """Return whether a call failed for a time only; a write may have been applied."""
     from obstore.exceptions import (
         InvalidPathError,
         NotSupportedError,
@@ -461,6 +462,7 @@ def _outcome_unknown(exc: Exception) -> bool:
         NotSupportedError,
         InvalidPathError,
         FileNotFoundError,
+        ValueError,
     )
     status = _STATUS.search(str(exc))
     return not isinstance(exc, known) and (status is None or status[1].startswith("5"))

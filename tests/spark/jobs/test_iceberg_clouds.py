@@ -18,8 +18,10 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink import iceberg_io
 from kclient.spark.sink import store as stores
+from kclient.spark.sink.iceberg_catalog import table_errors
 from kclient.spark.sink.iceberg_io import IMPLEMENTATION, StoreFileIO
 from kclient.spark.sink.store import store_of
+from kclient.spark.sink.tables import TableUnavailable
 from tests.clouds import ServiceBucket
 from tests.faulty_http import FaultyProxy, Kind
 from tests.spark.jobs.iceberg_support import Lake
@@ -117,7 +119,8 @@ def test_metadata_is_read_and_written_as_pyiceberg_asks(bucket: ServiceBucket) -
 @pytest.mark.parametrize(
     ("url", "properties"),
     [
-        ("s3://bucket/a", {"s3.region": "us-east-1"}),
+        ("s3://bucket/a", {"s3.region": "us-east-1", "s3.profile-name": "other"}),
+        ("s3a://bucket/a", {"client.region": "us-east-1", "client.role-arn": "arn:aws:iam::1:role/a"}),
         ("gs://bucket/a", {"gcs.service.host": "http://127.0.0.1:1"}),
         ("file:///a", {}),
     ],
@@ -130,6 +133,25 @@ def test_other_stores_and_the_properties_of_pyiceberg_are_left_to_it(
     assert isinstance(first, PyArrowFile)
     assert isinstance(second, PyArrowFile)
     assert first._filesystem is second._filesystem, "it keeps connections"
+
+
+def test_an_s3_of_the_catalog_is_reached_by_the_store() -> None:
+    properties = {"client.region": "eu-west-1", "s3.region": "us-east-2", "s3.endpoint": "http://127.0.0.1:1"}
+    made = StoreFileIO({**properties, "gcs.service.host": "http://127.0.0.1:2"}).new_input("s3://bucket/a/b")
+    assert isinstance(made, iceberg_io._StoreFile)
+    assert made._store.options == {"region": "us-east-2", "endpoint": "http://127.0.0.1:1"}
+    assert made._store is iceberg_io._StoreFile("s3://bucket/c", made._store.options)._store, (
+        "it keeps connections"
+    )
+
+
+def test_a_store_that_does_not_answer_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "RETRIES", 0)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    files = StoreFileIO({"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"})
+    with pytest.raises(TableUnavailable, match="The service was not reachable"), table_errors("t", "Reading"):
+        files.new_input("s3://bucket/a").exists()
 
 
 def test_properties_for_a_package_that_is_missing_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

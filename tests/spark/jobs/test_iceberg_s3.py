@@ -1,15 +1,18 @@
-"""An Iceberg table whose warehouse is a real S3: files by obstore, metadata by pyiceberg."""
+"""An Iceberg table whose warehouse is a real S3: data and metadata by obstore, or metadata by pyiceberg's own."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
+from kclient.spark.sink import store
 from tests.s3 import Bucket
 from tests.spark.jobs.iceberg_support import Lake
 from tests.spark.jobs.support import Landed, fill
@@ -23,10 +26,11 @@ class LakeOnS3(Lake):
     """The catalog is a file of this machine, the warehouse a bucket."""
 
     bucket: Bucket
+    more: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
-    def of(cls, root: Path, bucket: Bucket) -> Self:
-        cls.bucket = bucket
+    def of(cls, root: Path, bucket: Bucket, more: Mapping[str, str] = MappingProxyType({})) -> Self:
+        cls.bucket, cls.more = bucket, more
         return cls(root)
 
     @property
@@ -37,15 +41,27 @@ class LakeOnS3(Lake):
             "warehouse": self.bucket.url("warehouse"),
             "s3.endpoint": os.environ["AWS_ENDPOINT_URL"],
             "s3.region": os.environ["AWS_REGION"],
+            **self.more,
         }
+
+
+def keys() -> dict[str, str]:
+    """Return properties with which pyiceberg itself reads and writes the metadata."""
+    return {
+        "s3.access-key-id": os.environ["AWS_ACCESS_KEY_ID"],
+        "s3.secret-access-key": os.environ["AWS_SECRET_ACCESS_KEY"],
+    }
 
 
 def data_files(bucket: Bucket) -> list[str]:
     return [key for key in bucket.listed() if key.endswith(".parquet")]
 
 
-def test_a_job_lands_in_a_table_on_s3_once(cluster: EmbeddedCluster, s3: Bucket, tmp_path: Path) -> None:
-    lake = LakeOnS3.of(tmp_path, s3)
+@pytest.mark.parametrize("is_pyiceberg", [False, True])
+def test_a_job_lands_in_a_table_on_s3_once(
+    cluster: EmbeddedCluster, s3: Bucket, tmp_path: Path, is_pyiceberg: bool
+) -> None:
+    lake = LakeOnS3.of(tmp_path, s3, keys() if is_pyiceberg else {})
     settings = {"checkpoint": s3.url("checkpoint"), "partition_by": "topic,date(timestamp)"}
     wanted = fill(cluster, 100)
     assert lake.run(cluster, **settings).results[0].rows == 100
@@ -88,6 +104,8 @@ def test_credentials_that_are_refused_end_the_run_and_are_not_shown(
     lake.run(cluster)
     fill(cluster, 10, first=10)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    store._remote_store.cache_clear()  # a process reads its credentials once
     with pytest.raises(SinkError) as caught:
         lake.run(cluster)
+    store._remote_store.cache_clear()
     assert "wrong" not in str(caught.value)
