@@ -20,7 +20,7 @@ FEATURES: Final = frozenset(
         "columnMapping",
         "deletionVectors",
         "timestampNtz",
-        "v2Checkpoint",
+        "v2Checkpoint",  # `gc` reads the sidecars, too
     }
 )
 """Features of a table that ask nothing of a writer who only adds files, or whose demands are checked here.

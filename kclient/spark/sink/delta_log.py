@@ -3,6 +3,7 @@
     _delta_log/00000000000000000007.json                 the actions of version 7, one JSON object a line
     _delta_log/00000000000000000100.checkpoint.parquet   what holds at version 100: the newest `txn` of each application
     _delta_log/_last_checkpoint                          the newest checkpoint, or an older one
+    _delta_log/_sidecars/….parquet                       files that a checkpoint of version 2 names, and nothing else
 
 A reader starts at a checkpoint and applies the versions after it. Log clean-up deletes versions that a checkpoint
 covers; every checkpoint keeps the `txn` of every application. Source: the Delta transaction log protocol.
@@ -19,9 +20,10 @@ from urllib.parse import unquote
 
 import attrs
 import pyarrow.parquet as pq
-from pyarrow.fs import FileSelector, FileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem
 
 DIRECTORY: Final = "_delta_log"
+SIDECARS: Final = f"{DIRECTORY}/_sidecars"
 _CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9a-f.-]+)?\.(parquet|json)", re.ASCII)
 _READ: Final = ("txn", "commitInfo")
 _DELETING: Final = frozenset({"DELETE", "MERGE", "TRUNCATE", "UPDATE"})
@@ -112,9 +114,15 @@ class TransactionLog:
         )
 
     def named_files(self) -> set[str]:
-        """Return the paths of all files that any version or checkpoint of the log adds or removes."""
+        """Return the paths of all files that any version or checkpoint of the log adds or removes.
+
+        Also those of sidecars that no checkpoint names any more: a file too many is only kept.
+        """
         found: set[str] = set()
-        for info in self._files.get_file_info(FileSelector(DIRECTORY, allow_not_found=True)):
+        for info in self._entries_of(SIDECARS):
+            if info.extension == "parquet":
+                found |= self._named_in_checkpoint(info.path)
+        for info in self._entries_of(DIRECTORY):
             if _CHECKPOINT.fullmatch(info.base_name) and info.extension == "parquet":
                 found |= self._named_in_checkpoint(info.path)
             elif info.extension == "json":
@@ -179,7 +187,7 @@ class TransactionLog:
     def _listed(self) -> dict[int, list[str]]:
         """Return all checkpoints of the log, with their files: there are some of several parts."""
         found: dict[int, list[str]] = {}
-        for info in self._files.get_file_info(FileSelector(DIRECTORY, allow_not_found=True)):
+        for info in self._entries_of(DIRECTORY):
             if match := _CHECKPOINT.fullmatch(info.base_name):
                 found.setdefault(int(match[1]), []).append(info.path)
         return found
@@ -193,6 +201,9 @@ class TransactionLog:
                 return {}
             rows = table.read(columns=["txn.appId", "txn.version"]).column("txn").drop_null()
         return {txn["appId"]: txn["version"] for txn in rows.to_pylist() if txn["appId"] is not None}
+
+    def _entries_of(self, directory: str) -> list[FileInfo]:
+        return list(self._files.get_file_info(FileSelector(directory, allow_not_found=True)))
 
     def _lines(self, path: str, names: Sequence[str] = _READ) -> Iterator[tuple[str, dict[str, Any]]]:
         with BufferedReader(self._files.open_input_stream(path)) as file:
