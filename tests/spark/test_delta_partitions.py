@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import duckdb
 import polars
 import pyarrow as pa
@@ -369,3 +370,20 @@ def test_a_table_that_is_divided_by_as_many_other_columns_since_is_refused(tmp_p
     DeltaTable.create(sink.url, Schema.from_arrow(schema), mode="overwrite", partition_by="_timestamp_month")
     with pytest.raises(SinkError, match="was changed while files were written for it: its partitions differ"):
         tables.commit(sink, wanted, PausedRuntime.seeded(1))
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_record_without_a_value_for_a_partition_column_that_must_have_one_is_refused(
+    tmp_path: Path, value: str | None
+) -> None:
+    """delta-rs would commit it, and nobody could read the table any more."""
+    column = pa.field("_timestamp_month", pa.string(), nullable=False)
+    sink = DeltaSink(str(tmp_path))
+    DeltaTable.create(sink.url, Schema.from_arrow(LAYOUT.schema().append(column)), partition_by=column.name)
+    sound, wanted = written(sink, 0), written(sink, 1, first_us=LAST_US + 1, apart_us=0)
+    files = tuple(attrs.evolve(file, values=(value,)) for file in wanted.files)
+    assert tables.commit(sink, sound, PausedRuntime.seeded(1))
+    says = "record of orders-0 from the offsets 10 to 20 has no value for _timestamp_month.* DROP NOT NULL"
+    with pytest.raises(SinkError, match=says):
+        tables.commit(sink, attrs.evolve(wanted, files=files), PausedRuntime.seeded(1))
+    assert (sink.load().version(), offsets(sink)) == (1, list(range(10)))

@@ -55,7 +55,14 @@ from kclient.spark.sink.atomic_files import sink_errors, sync
 from kclient.spark.sink.delta_errors import delta_errors
 from kclient.spark.sink.delta_features import check_features
 from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
-from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_values, columns_of, key_of, text_of
+from kclient.spark.sink.delta_partitions import (
+    DeltaPartitioning,
+    check_not_null,
+    check_values,
+    columns_of,
+    key_of,
+    text_of,
+)
 from kclient.spark.sink.delta_schema import check_rows, delta_schema, new_table
 from kclient.spark.sink.delta_statistics import statistics
 from kclient.spark.sink.manifest import Garbage, WrittenFile
@@ -340,6 +347,7 @@ class DeltaSink:
                 "again: the batch is then written for the table as it is.",
                 path=self.url,
             )
+        check_not_null(self.name, [table.field(name) for name in partitions], files)
 
     def _check_not_restored(self, version: DeltaTable, job: str, transactions: Mapping[str, int]) -> None:
         """Refuse a table from which a RESTORE took rows of the job: its offsets are still there. Raises SinkError."""

@@ -27,8 +27,9 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kclient.errors import ConfigError
+from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink.buckets import buckets_of
+from kclient.spark.sink.manifest import WrittenFile
 from kclient.spark.sink.partitions import (
     NO_VALUE,
     Part,
@@ -145,6 +146,23 @@ def check_values(
                 raise ConfigError(
                     f"{table} is divided by {column}, but its {column} has the value {value}, and {keys[column]} gives "
                     "texts as 2026-11 and 2026-11-28-04. Give another table, or leave the column out of its partitions."
+                )
+
+
+def check_not_null(table: str, columns: Sequence[pa.Field], files: Iterable[WrittenFile]) -> None:
+    """Refuse files without a value for a partition column that must have one. Raises SinkError.
+
+    delta-rs notices it only after its commit, and then nobody can read the table any more.
+    """
+    for file in files:
+        for column, value in zip(columns, file.values, strict=True):
+            if not column.nullable and text_of(value) is None:
+                raise SinkError(
+                    f"A record of {file.topic}-{file.partition} from the offsets {file.start} to {file.end} has no "
+                    f"value for {column.name}, which is a partition column of {table} and NOT NULL there (an empty "
+                    "text and a time outside the years 1 to 9999 are null, too). Nothing of this batch was committed. "
+                    "Let the column be nullable (in Spark ALTER TABLE … ALTER COLUMN … DROP NOT NULL) and start again.",
+                    path=table,
                 )
 
 
