@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
+from kclient.errors import SinkError
 from kclient.spark.sink import tables
 from kclient.spark.sink.delta import DeltaSink
+from kclient.spark.sink.delta_log import TransactionLog
 from kclient.spark.sink.tables import TableCommit, TableProgress
+from kclient.types import TopicPartition
 from tests.spark.delta_log_support import checkpoint_in_parts, checkpoint_of_version_2, forget_before
-from tests.spark.delta_support import JOB, TP, created, other_writer, written
+from tests.spark.delta_support import JOB, TP, created, offsets, other_writer, written
 from tests.spark.memory_table import PausedRuntime
 
 LATER = 2**60
@@ -55,3 +60,40 @@ def test_files_that_only_a_checkpoint_names_are_no_garbage(
     assert commit(sink, written(sink, 3))
     rows = sum(len(batch) for batch in sink.coordinates(sink.load(), ["orders"]))
     assert (rows, sink.rows(sink.load())) == (40, 40)
+
+
+OTHER = TopicPartition("orders", 1)
+
+
+@pytest.fixture
+def of_two(tmp_path: Path) -> DeltaSink:
+    """A table with a batch of one partition, and two of another one."""
+    sink = created(tmp_path)
+    for batch, tp in enumerate((TP, OTHER, OTHER)):
+        commit(sink, written(sink, batch, tp=tp))
+    return sink
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_checkpoint_that_lacks_a_part_is_not_read(of_two: DeltaSink, kept: int) -> None:
+    """A writer died between its parts: what is in the other one would be unknown, and land again."""
+    checkpoint_in_parts(of_two, kept)
+    assert progress(of_two) == TableProgress(batch=2, offsets={TP: 10, OTHER: 30}, first={TP: 0, OTHER: 10})
+    again = attrs.evolve(written(of_two, 0), batch=3)
+    with pytest.raises(SinkError, match=r"batch 3 does not follow on it \(orders-0\)"):
+        commit(DeltaSink(of_two.url), again)
+    assert offsets(of_two) == list(range(30))
+
+
+def test_a_partition_that_delta_rs_knows_and_the_log_does_not_is_not_begun(
+    of_two: DeltaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works = TransactionLog.transactions
+
+    def overlooking(self: TransactionLog, *args: Any) -> Mapping[str, int]:
+        return {name: number for name, number in works(self, *args).items() if "/orders/0" not in name}
+
+    monkeypatch.setattr(TransactionLog, "transactions", overlooking)
+    with pytest.raises(SinkError, match="delta-rs reads orders-0 of nightly up to 10, and kclient does not"):
+        commit(of_two, attrs.evolve(written(of_two, 0), batch=3))
+    assert offsets(of_two) == list(range(30))

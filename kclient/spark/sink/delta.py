@@ -97,6 +97,8 @@ REMOTE_OPTIONS: Final = {
 }
 """The bounds of one request to an object store, and of its repetitions: those of a `Store`."""
 
+MOST_ASKED: Final = 8
+
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
 _OF_LANDED: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})/landed/in", re.ASCII)
 _OF_TOPIC: Final = re.compile(r"/(?P<topic>[^/]+)/id", re.ASCII)
@@ -197,6 +199,7 @@ class DeltaSink:
         number, keys = base.version() + 1, base.metadata().partition_columns
         with self._errors("committing into it"):
             before = progress_of(commit.job, self._log.transactions(base.version()))
+            _check_new(base, commit, before)
             properties = CommitProperties(
                 max_commit_retries=0,  # the version after `base`, or none
                 app_transactions=_transactions(before, commit, number),
@@ -456,6 +459,18 @@ def _transactions(before: TableProgress | None, commit: TableCommit, version: in
         if before.topics.get(topic) != mark
     }
     return [Transaction(name, number) for name, number in numbers.items()]
+
+
+def _check_new(base: DeltaTable, commit: TableCommit, before: TableProgress | None) -> None:
+    """Ask delta-rs, too, whether partitions are new to a job: one that was overlooked would land twice.
+
+    It reads its log again for each name, so it is asked for a few. Raises ValueError.
+    """
+    new = [tp for tp in commit.end if before is not None and tp not in before.offsets]
+    for tp in new[:MOST_ASKED]:
+        found = base.transaction_version(app_id(commit.job, tp))
+        if found is not None:
+            raise ValueError(f"delta-rs reads {tp} of {commit.job} up to {found}, and kclient does not")
 
 
 def _of_landed(commit: TableCommit) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
     _delta_log/00000000000000000007.json                 the actions of version 7, one JSON object a line
     _delta_log/00000000000000000100.checkpoint.parquet   what holds at version 100: the newest `txn` of each application
+    _delta_log/00000000000000000100.checkpoint.0000000001.0000000002.parquet    the first of its two parts
     _delta_log/_last_checkpoint                          the newest checkpoint, or an older one
     _delta_log/_sidecars/….parquet                       files that a checkpoint of version 2 names, and nothing else
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedReader
 from typing import Any, Final
@@ -24,7 +26,10 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem
 
 DIRECTORY: Final = "_delta_log"
 SIDECARS: Final = f"{DIRECTORY}/_sidecars"
-_CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint(?:\.[0-9a-f.-]+)?\.(parquet|json)", re.ASCII)
+_CHECKPOINT: Final = re.compile(
+    r"(?P<version>[0-9]{20})\.checkpoint(?:\.[0-9]{10}\.(?P<parts>[0-9]{10})|\.[0-9a-f-]+)?\.(?:parquet|json)",
+    re.ASCII,
+)
 _READ: Final = ("txn", "commitInfo")
 _DELETING: Final = frozenset({"DELETE", "MERGE", "TRUNCATE", "UPDATE"})
 _KEY_BYTES: Final = 16
@@ -185,12 +190,13 @@ class TransactionLog:
         return {hint["version"]: [path]} if self._files.get_file_info(path).is_file else {}
 
     def _listed(self) -> dict[int, list[str]]:
-        """Return all checkpoints of the log, with their files: there are some of several parts."""
-        found: dict[int, list[str]] = {}
+        """Return the whole checkpoints of the log, each with its files: a writer may have died between two parts."""
+        sets: dict[tuple[int, int, str], list[str]] = defaultdict(list)
         for info in self._entries_of(DIRECTORY):
             if match := _CHECKPOINT.fullmatch(info.base_name):
-                found.setdefault(int(match[1]), []).append(info.path)
-        return found
+                name = "" if match["parts"] else info.base_name
+                sets[int(match["version"]), int(match["parts"] or 1), name].append(info.path)
+        return {version: paths for (version, parts, _), paths in sets.items() if len(paths) == parts}
 
     def _of_checkpoint(self, path: str) -> dict[str, int]:
         if path.endswith(".json"):
