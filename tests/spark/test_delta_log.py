@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,19 @@ def test_a_partition_that_delta_rs_knows_and_the_log_does_not_is_not_begun(
     with pytest.raises(SinkError, match="delta-rs reads orders-0 of nightly up to 10, and kclient does not"):
         commit(of_two, attrs.evolve(written(of_two, 0), batch=3))
     assert offsets(of_two) == list(range(30))
+
+
+# --- what a run has read before
+
+
+def test_a_table_that_was_made_again_with_as_many_versions_is_another_one(sink: DeltaSink) -> None:
+    running = DeltaSink(sink.url)
+    assert running.progress(running.load(), JOB)
+    shutil.rmtree(sink.url)
+    created(Path(sink.url).parent)
+    for batch in range(4):
+        commit(sink, written(sink, batch, job="another", tp=OTHER))
+    assert running.family(running.load(), JOB) == {}
+    assert commit(running, written(sink, 0))
+    wanted = TableProgress(batch=0, offsets={TP: 10}, first={TP: 0})
+    assert progress(sink) == wanted == running.progress(running.load(), JOB)

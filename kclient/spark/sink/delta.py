@@ -160,7 +160,7 @@ class DeltaSink:
             batch = version.transaction_version(app_id(job))
             if batch is None:
                 return None
-            found = self._log.transactions(version.version())
+            found = self._known(version)
             if found.get(app_id(job)) != batch:
                 raise ValueError(
                     f"delta-rs reads batch {batch} of {job}, and kclient {found.get(app_id(job))}"
@@ -174,7 +174,7 @@ class DeltaSink:
 
     def _family(self, version: DeltaTable, job: str) -> Mapping[str, TableProgress]:
         with self._errors("reading its log"):
-            return family_of(job, self._log.transactions(version.version()))
+            return family_of(job, self._known(version))
 
     def rows(self, version: DeltaTable) -> int | None:
         """Return how many rows are in a version, by the statistics of its files; None if they do not say it."""
@@ -198,7 +198,7 @@ class DeltaSink:
         self._check_fits(base, commit.files)
         number, keys = base.version() + 1, base.metadata().partition_columns
         with self._errors("committing into it"):
-            before = progress_of(commit.job, self._log.transactions(base.version()))
+            before = progress_of(commit.job, self._known(base))
             _check_new(base, commit, before)
             properties = CommitProperties(
                 max_commit_retries=0,  # the version after `base`, or none
@@ -407,6 +407,10 @@ class DeltaSink:
     @cached_property
     def _log(self) -> TransactionLog:
         return TransactionLog(self._listing)
+
+    def _known(self, version: DeltaTable) -> Mapping[str, int]:
+        """Return the `txn` actions that hold in a version."""
+        return self._log.transactions(version.version(), str(version.metadata().id))
 
     def _add(self, file: WrittenFile, keys: Sequence[str]) -> AddAction:
         from deltalake.transaction import AddAction

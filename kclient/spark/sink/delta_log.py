@@ -85,14 +85,16 @@ class TransactionLog:
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
+        self._table = ""
         self._version = -1
         self._transactions: dict[str, int] = {}
         self._entries: dict[int, _Entry] = {}
 
-    def transactions(self, version: int) -> Mapping[str, int]:
-        """Return the newest `txn` of each application at a version: its id → its version."""
-        if version < self._version:  # another table is at this place since
+    def transactions(self, version: int, table: str) -> Mapping[str, int]:
+        """Return the newest `txn` of each application at a version: its id → its version. `table` is the table's id."""
+        if version < self._version or table != self._table:  # another table is at this place since
             self._forget()
+            self._table = table
         try:
             self._apply_up_to(version)
         except FileNotFoundError:  # log clean-up deleted what comes next, so a newer checkpoint holds it
