@@ -185,3 +185,25 @@ def test_a_table_that_was_written_again_with_the_wider_type_takes_the_next_batch
     sink.check(wider, ("topic",), evolves=False)
     assert commit(sink, written(sink, 1))
     assert offsets(sink) == list(range(20))
+
+
+# --- columns that must not be null
+
+
+@pytest.mark.parametrize("keys", [[], ["note"]])
+def test_a_record_without_a_value_for_a_column_that_must_have_one_is_refused(
+    tmp_path: Path, keys: list[str]
+) -> None:
+    rows = LAYOUT.schema().append(pa.field("note", pa.string()))
+    must = rows.set(len(rows) - 1, pa.field("note", pa.string(), nullable=False))
+    DeltaTable.create(str(tmp_path), Schema.from_arrow(must), partition_by=keys)
+    files = DeltaSink(str(tmp_path)).prepare(rows, ("topic",), evolves=False)
+    plain = {"_topic": "orders", "_partition": 3}
+    found = [{**plain, "_offset": 7, "note": ""}, {**plain, "_offset": 8}, {**plain, "_offset": 9}]
+    assert len(files.fitted(pa.RecordBatch.from_pylist(found[:1], rows))) == 1
+    with pytest.raises(
+        SinkError, match="A record at offset 8 of orders-3 has no value for note, which is NOT NULL"
+    ):
+        files.fitted(pa.RecordBatch.from_pylist(found, rows))
+    with pytest.raises(SinkError, match="A record has no value for note, which is NOT NULL"):
+        files.fitted(pa.RecordBatch.from_pylist(found, rows).select(["_topic", "note"]))

@@ -276,6 +276,20 @@ def test_a_full_disk_is_an_error_of_the_sink(tmp_path: Path, monkeypatch: pytest
     assert everything(tmp_path) == []
 
 
+@pytest.mark.spec("SP-85")
+@pytest.mark.parametrize("limit", [4, 1_000])
+def test_a_file_that_cannot_be_written_to_its_end_is_told_as_such(tmp_path: Path, limit: int) -> None:
+    """And not as what fails when the file that was begun is given up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))  # Python ignores the signal
+    try:
+        with pytest.raises(SinkError, match=r"Writing below .* failed: .*File too large"):
+            write(tmp_path, records(100, 150))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert everything(tmp_path) == []
+
+
 def test_headers_can_be_left_out(tmp_path: Path) -> None:
     layout = RowLayout(headers=False)
     assert "headers" not in layout.read()

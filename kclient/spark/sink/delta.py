@@ -66,10 +66,9 @@ from kclient.spark.sink.delta_partitions import (
 from kclient.spark.sink.delta_schema import check_rows, delta_schema, new_table
 from kclient.spark.sink.delta_statistics import statistics
 from kclient.spark.sink.manifest import Garbage, WrittenFile
-from kclient.spark.sink.partitions import PartitionKey, TableFiles, partition_key
+from kclient.spark.sink.partitions import COORDINATES, PartitionKey, TableFiles, partition_key
 from kclient.spark.sink.store import is_remote, store_of
 from kclient.spark.sink.tables import (
-    COORDINATES,
     TableCommit,
     TableConflict,
     TableProgress,

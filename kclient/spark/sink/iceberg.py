@@ -68,10 +68,9 @@ from kclient.spark.sink.iceberg_schema import (
     table_schema,
 )
 from kclient.spark.sink.manifest import Garbage, WrittenFile
-from kclient.spark.sink.partitions import TableFiles
+from kclient.spark.sink.partitions import COORDINATES, TableFiles
 from kclient.spark.sink.store import is_remote, lost
 from kclient.spark.sink.tables import (
-    COORDINATES,
     TableCommit,
     TableProgress,
     TableUnavailable,

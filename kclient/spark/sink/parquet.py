@@ -20,7 +20,7 @@ from __future__ import annotations
 import datetime
 import tempfile
 from collections.abc import Callable, Container, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -162,9 +162,10 @@ class ParquetFile:
             self._output.publish()
 
     def discard(self) -> None:
-        """Remove the hidden file. Closing it writes its end, which goes nowhere any more."""
+        """Remove the hidden file. Closing it writes its end, which goes nowhere any more, so it may fail."""
         with sink_errors(self.path):
             self._output.discard()
+        with suppress(OSError, RuntimeError, pa.ArrowException):  # the error of the write says more
             self._writer.close()
 
     def _write(self, rows: int) -> None:
@@ -398,9 +399,8 @@ def by_date(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 def date_of(day: int) -> str:
     """Return the name of a day's directory; `day` counts from 1970-01-01."""
-    return (
-        datetime.date.fromordinal(EPOCH_DAY + day).isoformat() if FIRST_DAY <= day <= LAST_DAY else NO_VALUE
-    )
+    known = FIRST_DAY <= day <= LAST_DAY
+    return datetime.date.fromordinal(EPOCH_DAY + day).isoformat() if known else NO_VALUE
 
 
 def _span(timestamps: pa.Array) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
 
 import attrs
 
@@ -20,6 +20,9 @@ from kclient.errors import SinkError
 
 if TYPE_CHECKING:  # keys are parsed by commands that work without pyarrow
     import pyarrow as pa
+
+COORDINATES: Final = ("_topic", "_partition", "_offset")
+"""The columns that tell where a row was in Kafka."""
 
 MAX_WIDTH: Final = 2**31 - 1
 PLAIN: Final = ("identity", "year", "month", "day", "hour")
@@ -117,7 +120,7 @@ class TableFiles:
     def fitted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with the columns of the files: types that the table has wider are converted.
 
-        Raises SinkError for a value that the table's type cannot hold.
+        Raises SinkError for a value that the table's type cannot hold, and for a null that its column may not have.
         """
         import pyarrow as pa
 
@@ -135,7 +138,24 @@ class TableFiles:
                 "give --format raw.",
                 path=self.root,
             ) from exc
+        for column, field in zip(columns, self.schema, strict=True):
+            if column.null_count and not field.nullable:
+                self._refuse_null(field.name, rows, column)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _refuse_null(self, name: str, rows: pa.RecordBatch, column: pa.Array) -> NoReturn:
+        """Raise SinkError with the first record that has none. Rows of a query have no offsets."""
+        import pyarrow.compute as pc
+
+        number, where = pc.index(column.is_null(), True).as_py(), ""
+        if set(COORDINATES) <= set(rows.schema.names):
+            topic, partition, offset = (rows.column(part)[number] for part in COORDINATES)
+            where = f" at offset {offset} of {topic}-{partition}"
+        raise SinkError(
+            f"A record{where} has no value for {name}, which is NOT NULL in the table at {self.root}. Nothing of its "
+            "batch was committed. Let the column be nullable, and start again.",
+            path=self.root,
+        )
 
 
 def grouped(

@@ -45,9 +45,6 @@ Offsets = Mapping[TopicPartition, int]
 T = TypeVar("T")
 V = TypeVar("V")
 
-COORDINATES: Final = ("_topic", "_partition", "_offset")
-"""The columns that tell where a row was in Kafka."""
-
 BESIDE: Final = "/"
 """Between the name of a job and that of what lands beside it, a backfill for example; no job's own name has it."""
 
