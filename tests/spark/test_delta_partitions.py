@@ -105,6 +105,17 @@ def test_a_date_has_a_year_a_month_and_a_day() -> None:
     assert values("day(x)", column) == column.to_pylist()
 
 
+FIRST_DAY, LAST_DAY = FIRST_US // DAY_US, LAST_US // DAY_US
+
+
+@pytest.mark.parametrize("key", ["x", "day(x)"])
+def test_a_date_that_no_calendar_has_is_null(key: str) -> None:
+    """Avro has such dates: one record with it must not stop the job."""
+    days = pa.array([FIRST_DAY, FIRST_DAY - 1, LAST_DAY, LAST_DAY + 1, 2**31 - 1, -(2**31)], pa.int32())
+    wanted = [datetime.date.min, None, datetime.date.max, None, None, None]
+    assert values(key, days.cast(pa.date32())) == wanted
+
+
 NARROW = st.lists(st.none() | st.integers(-(2**31) + 1000, 2**31 - 1), min_size=1, max_size=20)
 WIDE = st.lists(st.none() | st.integers(-(2**63) + 1000, 2**63 - 1), min_size=1, max_size=20)
 WORDS = st.lists(st.none() | st.text(st.characters(codec="utf-8")), min_size=1, max_size=20)

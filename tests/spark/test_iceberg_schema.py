@@ -405,6 +405,15 @@ def test_values_longer_than_a_file_name_and_strange_ones_are_partitions_too(lake
         assert lake.table.scan(row_filter=EqualTo("s", value)).to_arrow().num_rows == 1
 
 
+@pytest.mark.parametrize("key", ["d", "year(d)", "day(d)", "bucket(4,d)"])
+def test_dates_that_no_calendar_has_land_as_they_are(lake: Lake, key: str) -> None:
+    days = [3_000_000, -800_000, 2**31 - 1, -(2**31), 0, None]
+    rows = with_coordinates(pa.table({"d": pa.array(days, pa.int32()).cast(pa.date32())}))
+    land(*prepared(lake, rows.schema, key), rows)
+    found = lake.table.scan().to_arrow().sort_by("_offset")["d"].combine_chunks()
+    assert found.cast(pa.int32()).to_pylist() == days
+
+
 def test_keys_together_divide_by_each_combination(lake: Lake) -> None:
     rows = samples()
     keys = ("topic", "date(timestamp)", "bucket(16,_key)")

@@ -12,7 +12,7 @@ Delta has no transforms: what is computed from a column is a column of its own, 
 without reading other files by a condition on `at_day`. Days and hours are those of UTC. Months and hours are texts as
 `date_format(at, 'yyyy-MM')` and `'yyyy-MM-dd-HH'` give them, which is how Delta's own users divide tables: they sort as
 the times do, and no reader moves them into its time zone, as it may do with times. A time outside the years 1 to 9999
-has null, as most readers have no date for it. Pure of delta-rs.
+has null, as most readers have no date for it; so has such a date that is a partition column itself. Pure of delta-rs.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def text_of(value: Any) -> str | None:
 def _numbers(column: pa.Array, key: PartitionKey) -> pa.Array:
     """Return what the rows are divided by: for a time a number, of which `_value` makes the value."""
     if key.transform == "identity":
-        return column
+        return days_of(column).cast(pa.date32()) if pa.types.is_date32(column.type) else column
     if key.transform == "bucket":
         return buckets_of(column, key.width or 1)
     if key.transform == "truncate":
