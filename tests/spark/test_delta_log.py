@@ -16,7 +16,12 @@ from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.delta_log import TransactionLog
 from kclient.spark.sink.tables import TableCommit, TableProgress
 from kclient.types import TopicPartition
-from tests.spark.delta_log_support import checkpoint_in_parts, checkpoint_of_version_2, forget_before
+from tests.spark.delta_log_support import (
+    checkpoint_in_parts,
+    checkpoint_of_version_2,
+    forget_before,
+    log_of,
+)
 from tests.spark.delta_support import JOB, TP, created, offsets, other_writer, written
 from tests.spark.memory_table import PausedRuntime
 
@@ -61,6 +66,28 @@ def test_files_that_only_a_checkpoint_names_are_no_garbage(
     assert commit(sink, written(sink, 3))
     rows = sum(len(batch) for batch in sink.coordinates(sink.load(), ["orders"]))
     assert (rows, sink.rows(sink.load())) == (40, 40)
+
+
+@pytest.mark.parametrize(
+    "hint", ["", '{"version":', "\udcff", "[]", "{}", '{"version":"3"}', '{"version":9}', '{"version":1}']
+)
+def test_a_hint_that_is_damaged_or_names_no_checkpoint_is_passed_over(sink: DeltaSink, hint: str) -> None:
+    other_writer(sink).create_checkpoint()
+    forget_before(sink, other_writer(sink).version())
+    (log_of(sink) / "_last_checkpoint").write_bytes(hint.encode(errors="surrogateescape"))
+    assert progress(sink) == TableProgress(batch=2, offsets={TP: 30}, first={TP: 0})
+    assert commit(DeltaSink(sink.url), written(sink, 3))
+
+
+def test_a_hint_at_an_older_checkpoint_that_nothing_follows_is_passed_over(sink: DeltaSink) -> None:
+    for _ in range(2):
+        table = other_writer(sink)
+        table.create_checkpoint()
+        kept = (log_of(sink) / "_last_checkpoint").read_bytes()
+        commit(sink, written(sink, table.version()))
+    (log_of(sink) / "_last_checkpoint").write_bytes(kept.replace(b":4", b":3"))
+    forget_before(sink, 5)
+    assert progress(sink) == TableProgress(batch=4, offsets={TP: 50}, first={TP: 0})
 
 
 OTHER = TopicPartition("orders", 1)

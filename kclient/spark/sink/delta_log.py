@@ -149,7 +149,7 @@ class TransactionLog:
 
     def _apply_up_to(self, version: int) -> None:
         if self._version < 0 and version:
-            self._apply_checkpoint(version)
+            self._apply_checkpoint(version, self._hint())
         while self._version < version:
             self._transactions.update(self._read(self._version + 1))
             self._version += 1
@@ -168,28 +168,30 @@ class TransactionLog:
 
     # --- checkpoints
 
-    def _apply_checkpoint(self, version: int) -> None:
-        """Start at the newest checkpoint that is not after a version, if there is one."""
-        found = self._hinted() or self._listed()
-        usable = [number for number in found if number <= version]
-        if not usable:
-            found = self._listed()
-            usable = [number for number in found if number <= version]
-        if usable:
-            newest = max(usable)
+    def _apply_checkpoint(self, version: int, hint: int | None = None) -> None:
+        """Start at the newest checkpoint that is not after a version, if there is one; a `hint` saves the listing."""
+        found = {} if hint is None or hint > version else self._single(hint)
+        found = found or {number: paths for number, paths in self._listed().items() if number <= version}
+        if found:
+            newest = max(found)
             for path in found[newest]:
                 self._transactions.update(self._of_checkpoint(path))
             self._version = newest
 
-    def _hinted(self) -> dict[int, list[str]]:
-        """Return the checkpoint that `_last_checkpoint` names, if it is one file of the usual name."""
+    def _hint(self) -> int | None:
+        """Return the version of the checkpoint that `_last_checkpoint` names; it may be damaged."""
         try:
             with self._files.open_input_stream(f"{DIRECTORY}/_last_checkpoint") as file:
                 hint = json.loads(file.read())
-        except FileNotFoundError:
-            return {}
-        path = f"{DIRECTORY}/{hint['version']:020d}.checkpoint.parquet"
-        return {hint["version"]: [path]} if self._files.get_file_info(path).is_file else {}
+        except (FileNotFoundError, ValueError):
+            return None
+        version = hint.get("version") if isinstance(hint, dict) else None
+        return version if isinstance(version, int) else None
+
+    def _single(self, version: int) -> dict[int, list[str]]:
+        """Return the checkpoint of a version if it is one file of the usual name."""
+        path = f"{DIRECTORY}/{version:020d}.checkpoint.parquet"
+        return {version: [path]} if self._files.get_file_info(path).is_file else {}
 
     def _listed(self) -> dict[int, list[str]]:
         """Return the whole checkpoints of the log, each with its files: a writer may have died between two parts."""
