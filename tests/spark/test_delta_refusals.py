@@ -174,6 +174,28 @@ def test_rows_with_another_type_than_the_table_are_refused_at_once(
     assert DeltaTable(url).version() == 0  # no column was added
 
 
+@pytest.mark.parametrize("evolves", [False, True])
+def test_a_column_that_differs_only_in_its_case_is_refused_at_once(tmp_path: Path, *, evolves: bool) -> None:
+    url = str(tmp_path)
+    DeltaTable.create(url, Schema.from_arrow(LAYOUT.schema().append(pa.field("Carrier", pa.string()))))
+    rows = LAYOUT.schema().append(pa.field("carrier", pa.string()))
+    for act in (DeltaSink(url).check, DeltaSink(url).prepare):
+        with pytest.raises(ConfigError, match="carrier differs from its column Carrier only in its case"):
+            act(rows, ("topic",), evolves=evolves)
+    assert DeltaTable(url).version() == 0
+
+
+def test_columns_that_delta_rs_refuses_are_not_tried_again(
+    sink: DeltaSink, loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer may have added such a column since the check."""
+    other_case = pa.schema([pa.field("_OFFSET", pa.int64())])
+    monkeypatch.setattr(delta, "check_rows", lambda *_, **__: None)
+    with pytest.raises(SinkError, match=r"Duplicate field name .*_OFFSET.*do not allow it"):
+        sink.prepare(other_case, ("topic",), evolves=True)
+    assert len(loads) == 2
+
+
 def test_a_table_that_was_written_again_with_the_wider_type_takes_the_next_batch(sink: DeltaSink) -> None:
     """The way out that the refusal names."""
     commit(sink, written(sink, 0))

@@ -23,7 +23,7 @@ _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _QUERY: Final = re.compile(r"\?[^\s\"'<>)]*")
 _REFUSED: Final = re.compile(
     r"lacked the necessary privileges|PermissionDenied|Permission denied|Unauthenticated|Access ?Denied|NoSuchBucket"
-    r"|InvalidAccessKeyId|SignatureDoesNotMatch|Read-only file system|Invalid protocol action",
+    r"|InvalidAccessKeyId|SignatureDoesNotMatch|Read-only file system|Invalid protocol action|Schema error",
     re.IGNORECASE,
 )
 _PROTOCOL: Final = re.compile(

@@ -86,7 +86,7 @@ def check_rows(
     there = [field for field in rows if field.name in table.names]
     others = [field for field in there if not fits(field.type, table.field(field.name).type)]
     problems = [
-        *(f"the table has no column {name}" for name in rows.names if name not in table.names and not may_add),
+        *(problem for name in rows.names if (problem := _lacking(name, table, may_add=may_add))),
         *(_difference(field.name, table.field(field.name).type, field.type) for field in others),
         *(f"its {field.name} must not be null" for field in table
           if not field.nullable and field.name not in rows.names and field.name not in known),
@@ -100,6 +100,15 @@ def check_rows(
             + ("" if may_add else rescued_advice(rows.names, table.names)),
             problems=tuple(problems),
         )  # fmt: skip
+
+
+def _lacking(name: str, table: pa.Schema, *, may_add: bool) -> str | None:
+    if name in table.names:
+        return None
+    same = [other for other in table.names if other.lower() == name.lower()]
+    if same:
+        return f"{name} differs from its column {same[0]} only in its case"
+    return None if may_add else f"the table has no column {name}"
 
 
 def _of_partition(column: pa.Field, key: PartitionKey | None, rows: pa.Schema) -> str | None:
