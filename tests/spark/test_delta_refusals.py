@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake.schema import ArrayType, Field, MapType, StructType
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink import delta, tables
@@ -107,6 +108,29 @@ def test_a_protocol_of_writers_that_delta_rs_lacks_is_refused_before_anything_is
     for evolves in (False, True):
         with pytest.raises(ConfigError, match=f"its protocol {number} for writers is not supported"):
             sink.check(LAYOUT.schema(), ("topic",), evolves=evolves)
+
+
+# --- what writers must compute or check
+
+CHECKED = StructType(
+    [Field("a", "long", metadata={"delta.invariants": '{"expression":{"expression":"a > 5"}}'})]
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (CHECKED, "x.a"),
+        (StructType([Field("s", CHECKED)]), "x.s.a"),
+        (ArrayType(CHECKED), "x.element.a"),
+        (MapType("string", CHECKED), "x.value.a"),
+        (MapType(CHECKED, ArrayType("long")), "x.key.a"),
+    ],
+)
+def test_a_field_that_writers_must_check_is_found_at_any_depth(tmp_path: Path, kind: Any, path: str) -> None:
+    DeltaTable.create(str(tmp_path), Schema([*Schema.from_arrow(LAYOUT.schema()).fields, Field("x", kind)]))
+    with pytest.raises(ConfigError, match=rf"its column {path} is computed or checked by its writers"):
+        DeltaSink(str(tmp_path)).check(LAYOUT.schema(), ("topic",), evolves=False)
 
 
 # --- type widening

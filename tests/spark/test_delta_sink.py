@@ -39,6 +39,7 @@ from tests.spark.delta_support import (
 from tests.spark.memory_table import PausedRuntime
 
 OTHER = TopicPartition("orders", 1)
+INT = pa.int32()
 KEYS = ("topic", "date(timestamp)")
 
 
@@ -481,6 +482,10 @@ def test_a_key_that_delta_does_not_have_is_refused(tmp_path: Path, key: str, rea
     [
         (pa.field("a b", pa.int64()), "'a b' is no name of a column"),
         (pa.field("_OFFSET", pa.int64()), "_OFFSET differs from another one only in its case"),
+        (pa.field("x", pa.struct([("a b", pa.int64())])), "'x.a b' is no name of a column"),
+        (pa.field("x", pa.list_(pa.struct([("c;d", INT)]))), "'x.element.c;d' is no name of a column"),
+        (pa.field("x", pa.map_(pa.string(), pa.struct([("", INT)]))), "'x.value.' is no name of a column"),
+        (pa.field("x", pa.struct([("a", INT), ("A", INT)])), "x.A differs from another one only in its case"),
         (pa.field("t", pa.time64("us")), "Time64"),
         (pa.field("u", pa.uint64()), "u would be int64, not uint64"),
     ],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kclient.errors import ConfigError
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, Field
 
 FEATURES: Final = frozenset(
     {
@@ -60,9 +60,19 @@ def _of_protocol(version: DeltaTable, features: Iterable[str]) -> Iterator[str]:
 
 
 def _of_columns(version: DeltaTable) -> Iterator[str]:
-    for field in version.schema().fields:
+    for path, field in _fields("", version.schema()):
         if not COMPUTED.isdisjoint(field.metadata):
-            yield f"its column {field.name} is computed or checked by its writers"
+            yield f"its column {path} is computed or checked by its writers"
+
+
+def _fields(above: str, kind: Any) -> Iterator[tuple[str, Field]]:
+    """Yield the columns of a type at any depth, with the names on the way there."""
+    for field in getattr(kind, "fields", ()):
+        yield f"{above}{field.name}", field
+        yield from _fields(f"{above}{field.name}.", field.type)
+    for name in ("element", "key", "value"):
+        if hasattr(kind, f"{name}_type"):
+            yield from _fields(f"{above}{name}.", getattr(kind, f"{name}_type"))
 
 
 def _of_settings(version: DeltaTable) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -38,13 +38,7 @@ def delta_schema(table: str, columns: pa.Schema) -> Schema:
     """Return columns as Delta has them. Raises ConfigError for names and types that it does not have."""
     from deltalake import Schema
 
-    problems = [f"{name!r} is no name of a column" for name in columns.names if _NOT_IN_NAMES.search(name)]
-    folded = Counter(name.lower() for name in columns.names)
-    problems += [
-        f"{name} differs from another one only in its case"
-        for name in columns.names
-        if folded[name.lower()] > 1
-    ]
+    problems = list(_of_names(columns))
     if not problems:
         try:
             schema = Schema.from_arrow(columns)
@@ -64,6 +58,29 @@ def delta_schema(table: str, columns: pa.Schema) -> Schema:
             problems=tuple(problems),
         )
     return schema
+
+
+def _of_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """Yield what is wrong with names, also with those inside of structures."""
+    fields = list(fields)
+    folded = Counter(field.name.lower() for field in fields)
+    for field in fields:
+        path = f"{above}{field.name}"
+        if _NOT_IN_NAMES.search(field.name):
+            yield f"{path!r} is no name of a column"
+        if folded[field.name.lower()] > 1:
+            yield f"{path} differs from another one only in its case"
+        yield from _of_type(field.type, f"{path}.")
+
+
+def _of_type(kind: pa.DataType, above: str) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        yield from _of_names(kind, above)
+    elif pa.types.is_map(kind):
+        yield from _of_type(kind.key_type, f"{above}key.")
+        yield from _of_type(kind.item_type, f"{above}value.")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _of_type(kind.value_type, f"{above}element.")
 
 
 # --- rows of a job in a table that is there
