@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 import pytest
-from deltalake import CommitProperties
+from deltalake import CommitProperties, DeltaTable
 
 from kclient.errors import SinkError
 from kclient.spark.sink import tables
@@ -126,6 +127,55 @@ def test_a_job_whose_last_rows_were_deleted_goes_on_with_a_warning(
         in caplog.text
     )
     assert offsets(sink) == [*range(20), *range(30, 40)]
+
+
+def recreate(sink: DeltaSink) -> None:
+    DeltaTable.create(sink.url, other_writer(sink).schema(), mode="overwrite")
+
+
+def forget_lost_files(sink: DeltaSink) -> None:
+    for file in other_writer(sink).file_uris():
+        Path(file).unlink()
+    other_writer(sink).repair()
+
+
+def as_spark(operation: str, **parameters: str) -> Callable[[DeltaSink], None]:
+    """Take all rows away, by an entry of the log as Spark writes it."""
+
+    def act(sink: DeltaSink) -> None:
+        other_writer(sink).delete()
+        entry = Path(sink.url) / "_delta_log" / f"{other_writer(sink).version():020d}.json"
+        lines = [json.loads(line) for line in entry.read_text().splitlines()]
+        for line in lines:
+            if "commitInfo" in line:
+                line["commitInfo"] |= {"operation": operation, "operationParameters": parameters}
+        entry.write_text("\n".join(map(json.dumps, lines)))
+
+    return act
+
+
+TAKING: dict[str, Callable[[DeltaSink], None]] = {
+    "create or replace of delta-rs": recreate,
+    "a repair": forget_lost_files,
+    "create or replace": as_spark("CREATE OR REPLACE TABLE", isManaged="false"),
+    "create or replace as select": as_spark("CREATE OR REPLACE TABLE AS SELECT", isManaged="false"),
+    "replace": as_spark("REPLACE TABLE", isManaged="false"),
+    "replace as select": as_spark("REPLACE TABLE AS SELECT", isManaged="false"),
+    "clone": as_spark("CLONE", source="other"),
+    "a query that writes all again": as_spark("STREAMING UPDATE", outputMode="Complete"),
+    "insert overwrite": as_spark("WRITE", mode="Overwrite"),
+}
+
+
+@pytest.mark.parametrize("what", TAKING)
+def test_a_table_whose_rows_were_replaced_was_not_restored(sink: DeltaSink, what: str) -> None:
+    append(sink)
+    TAKING[what](sink)
+    version = other_writer(sink).version()
+    append(sink)
+    clean_up(sink, before=version)
+    assert commit(sink, written(sink, 3))
+    assert offsets(sink) == list(range(30, 40))
 
 
 def named_by_time(sink: DeltaSink, version: int) -> None:

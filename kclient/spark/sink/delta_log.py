@@ -31,7 +31,20 @@ _CHECKPOINT: Final = re.compile(
     re.ASCII,
 )
 _READ: Final = ("txn", "commitInfo")
-_DELETING: Final = frozenset({"DELETE", "MERGE", "TRUNCATE", "UPDATE"})
+_DELETING: Final = frozenset(
+    {
+        "DELETE",
+        "MERGE",
+        "TRUNCATE",
+        "UPDATE",
+        "CREATE OR REPLACE TABLE",
+        "CREATE OR REPLACE TABLE AS SELECT",
+        "REPLACE TABLE",
+        "REPLACE TABLE AS SELECT",
+        "CLONE",  # a later version is one only if it replaces the table
+        "FSCK",  # forgets files that are gone
+    }
+)
 _KEY_BYTES: Final = 16
 """A line begins with the name of its action: `{"txn":` or `{"commitInfo":`; the others are not parsed."""
 
@@ -227,4 +240,5 @@ def _entry(version: int, operation: Any, parameters: Mapping[str, Any]) -> _Entr
     if operation == "RESTORE":
         to = parameters.get("version")
         return _Entry(Restore(version, None if to in (None, "null") else int(to)))
-    return _Entry(deletes=operation in _DELETING or parameters.get("mode") == "Overwrite")
+    overwrites = parameters.get("mode") == "Overwrite" or parameters.get("outputMode") == "Complete"
+    return _Entry(deletes=operation in _DELETING or overwrites)
