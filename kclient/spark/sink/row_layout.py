@@ -11,7 +11,6 @@ pyspark.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from kclient.errors import ConfigError, DecodeError
 from kclient.records.arrow import SCHEMA
 from kclient.spark.decoding import ValueDecoder
 from kclient.spark.decoding.decoder import BAD_COLUMNS, COORDINATES, ERROR, RAW
+from kclient.spark.decoding.json_text import names_of
 from kclient.text import format_names
 
 NAMES: Final = {
@@ -183,7 +183,7 @@ def _new_field_error(decoder: ValueDecoder, raw: pa.RecordBatch, new: Mapping[in
 
 def _described(text: str) -> str:
     """Say which fields are new. Their values are the user's, and stay out of errors."""
-    return f"has fields that the schema does not name: {format_names(list(json.loads(text)))}"
+    return f"has fields that the schema does not name: {format_names(names_of(text))}"
 
 
 def rescued_advice(rows: Collection[str], table: Collection[str]) -> str:
