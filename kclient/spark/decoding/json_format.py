@@ -14,8 +14,8 @@ Elements are counted in the text before it is parsed:
                                                       3   3     3                no column
 
 A call of Arrow's parser is slow, so `fault_of` finds the fault of a single document. It reports only what the parser
-would report too. Where that is not certain (a field twice, half a surrogate pair, Inf, a decimal with too many digits)
-it returns None, and the parser decides.
+would report too. Where that is not certain (a field twice, half a surrogate pair, Inf, -NaN, a decimal with too many
+digits) it returns None, and the parser decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import datetime
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
@@ -47,7 +47,8 @@ from kclient.spark.decoding.formats import (
     width,
     without,
 )
-from kclient.spark.decoding.json_new_fields import new_fields_of
+from kclient.spark.decoding.json_new_fields import has_struct, new_fields_of
+from kclient.spark.decoding.json_text import is_document
 
 READ_AS_TEXT: Final = (
     pa.date32(),
@@ -81,16 +82,23 @@ class JsonFormat:
     def decode(self, values: pa.Array, *, new_fields: bool = False) -> Decoded:
         """Decode the values; a JSON null becomes null.
 
-        If fields that the schema does not name are asked for, a batch without any is parsed once too.
+        If fields that the schema does not name are asked for, a batch without any is parsed once too. A bad value has
+        none: it is there as a whole.
         """
         large = self.too_large(values)
         bad = dict.fromkeys(large, BadValue(too_many(self.max_elements, ELEMENTS_OPTION)))
         values = without(values, large)
-        if new_fields and (whole := self._all_named(values)) is not None:
+        looks = new_fields and has_struct(self.type)
+        if looks and (whole := self._all_named(values)) is not None:
             return Decoded(whole, bad)
         decoded = decode_apart(values, self._parse, self.type, self._fault_of)
-        new = new_fields_of(values, self.type) if new_fields else {}
+        new = self._new_in(values, decoded.bad) if looks else {}
         return Decoded(decoded.array, decoded.bad | bad, new)
+
+    def _new_in(self, values: pa.Array, bad: Collection[int]) -> dict[int, str]:
+        """Return the fields of good values that the schema does not name: the parser finds faster whether any has."""
+        values = without(values, bad)
+        return {} if bad and self._all_named(values) is not None else new_fields_of(values, self.type)
 
     def _all_named(self, values: pa.Array) -> pa.Array | None:
         """Return the parsed values, None if one is bad or has a field that the schema does not name."""
@@ -130,8 +138,8 @@ class JsonFormat:
     def _wrapped(self, texts: pa.Array, unexpected: str) -> pa.Array:
         """Parse each value inside an object of its own, `{"v":…}`; the value must not add a second field to it."""
         wrapped = pc.binary_join_element_wise(BEFORE, texts, AFTER, NOTHING)
-        ignores = unexpected == "ignore" and _has_struct(self.type)  # whose unknown fields are left out
-        if ignores and not all(map(_is_document, texts.to_pylist())):
+        ignores = unexpected == "ignore" and has_struct(self.type)  # whose unknown fields are left out
+        if ignores and not all(map(is_document, texts.to_pylist())):
             raise ConversionError(NOT_ONE)
         schema = pa.schema([("v", _storage(self.type))])
         return _read(wrapped, schema, "ignore" if ignores else "error", "/v").column(0).combine_chunks()
@@ -176,18 +184,6 @@ def _read(texts: pa.Array, schema: pa.Schema, unexpected: str, above: str) -> pa
     if len(table) != len(texts):
         raise ConversionError(NOT_ONE)
     return table
-
-
-def _is_document(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _has_struct(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) or (pa.types.is_list(kind) and _has_struct(kind.value_type))
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
@@ -319,7 +315,7 @@ def _plain(name: bytes) -> bytes:
 NO_JSON: Final = "it is not JSON"
 NOT_ONE: Final = "it is not exactly one JSON document"
 NOT_A_TIME: Final = "a date or time in it is not ISO 8601"
-UNSURE: Final = ("\0", "Inf")  # other readers of JSON differ here
+UNSURE: Final = ("\0", "Inf", "-NaN")  # other readers of JSON differ here
 Check: TypeAlias = Callable[[Any], str | None]
 DAY: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
