@@ -266,6 +266,20 @@ def test_a_new_field_that_does_not_follow_its_schema_makes_the_value_bad(registr
     assert (found.bad[1].reason, found.bad[1].schema_id) == (why, 1)
 
 
+@pytest.mark.spec("SP-76", "SP-87")
+def test_nothing_is_kept_of_a_value_that_does_not_fit_its_column(registry: RegistryServer) -> None:
+    time = {"type": "long", "logicalType": "timestamp-millis"}
+    first = framed(registry, record("S", a="long", b="int"), {"a": 1, "b": 7})
+    found = read(
+        registry,
+        record("S", a=time),
+        first,
+        framed(registry, record("S", a="long", b="int"), {"a": 2**62, "b": 7}),
+    )
+    assert found.new == {0: '{"b":7}'}
+    assert list(found.bad) == [1]
+
+
 @pytest.mark.spec("SP-87")
 def test_schemas_decide_once_and_values_without_new_fields_are_read_once(
     registry: RegistryServer, monkeypatch: pytest.MonkeyPatch

@@ -195,6 +195,9 @@ def test_new_fields_of_a_bad_message_are_none_and_a_frame_is_not_part_of_it(tmp_
     found = read(tmp_path, [one(("a", "int32"))], "p.M", *values, frame="frame:*:")
     assert list(found.bad) == [1, 2]
     assert found.new == {0: '{"2":"EgF4"}'}
+    text = one(("s", "string"), syntax="proto2")  # what is no text is found when the column is built
+    found = read(tmp_path, [text], "p.M", b"\x0a\x01\xff\x12\x01x", b"\x0a\x01s\x12\x01x")
+    assert (list(found.bad), found.new) == ([0], {1: '{"2":"EgF4"}'})
 
 
 @pytest.mark.spec("SP-87")

@@ -30,6 +30,7 @@ from kclient.spark.decoding.formats import (
     Decoded,
     decode_apart,
     joined,
+    of_good,
 )
 
 MAX_WAIT_MS: Final = 30_000
@@ -69,7 +70,8 @@ class AvroFormat:
         reading = _Reading(self, new_fields=new_fields)
         pieces = (decode_apart(made, self._typed, self.type) for made in reading.pieces(values))
         decoded = joined(pieces)
-        return Decoded(decoded.array, {**decoded.bad, **reading.bad}, reading.new)
+        bad = {**decoded.bad, **reading.bad}
+        return Decoded(decoded.array, bad, of_good(reading.new, bad))
 
     def _typed(self, made: list[Any]) -> pa.Array:
         try:

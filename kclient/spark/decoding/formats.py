@@ -12,7 +12,7 @@ more than `maxElementsPerValue` is a bad record. Batches are cut where their val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import attrs
@@ -37,12 +37,18 @@ class BadValue:
 class Decoded:
     """Typed values, one for each input, null for a null or bad one; and the bad ones by row.
 
-    `new` has, by row, the fields that the schema does not name, as JSON text; empty unless they were asked for.
+    `new` has, by row, the fields that the schema does not name, as JSON text; empty unless they were asked for. A bad
+    value has none: it is there as a whole.
     """
 
     array: pa.Array
     bad: dict[int, BadValue] = attrs.field(factory=dict)
     new: dict[int, str] = attrs.field(factory=dict)
+
+
+def of_good(new: Mapping[int, str], bad: Collection[int]) -> dict[int, str]:
+    """Return the new fields of the values that are good."""
+    return {row: text for row, text in new.items() if row not in bad}
 
 
 def without(values: pa.Array, rows: Collection[int]) -> pa.Array:

@@ -38,6 +38,7 @@ from kclient.spark.decoding.formats import (
     Decoded,
     decode_apart,
     joined,
+    of_good,
 )
 from kclient.spark.decoding.protobuf_new_fields import new_fields_of, with_new_fields, without_extensions
 from kclient.spark.decoding.protobuf_schema import NO_TEXT, MessageColumn, MessageColumns
@@ -75,7 +76,7 @@ class ProtobufFormat:
         decoded = joined(decode_apart(messages, reader.build, self.type) for messages in pieces)
         reasons |= {row: bad.reason for row, bad in decoded.bad.items()}
         bad = {row: self._bad(reasons[row], values[row].as_py()) for row in reasons}
-        return Decoded(decoded.array, bad, new)
+        return Decoded(decoded.array, bad, of_good(new, bad))
 
     def _messages(self, values: pa.Array, reader: _Reader, reasons: dict[int, str]) -> Iterator[list[Any]]:
         """Yield messages in lists of at most as many as may be objects at once, None for bad ones; add to `reasons`."""
