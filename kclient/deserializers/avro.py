@@ -27,6 +27,7 @@ from kclient.deserializers.avro_schema import (
     readable,
     schema_errors,
     strict,
+    taken_fields,
 )
 from kclient.deserializers.elements import BadValueError, ElementBudget, TooManyElements, reason_of, too_many
 
@@ -204,19 +205,12 @@ def _leaves_out_enum(writer: Any, reader: Any) -> bool:
     if kind != _kind(reader) or kind == "enum":
         return False
     if kind == "record":
-        taken = {name: field["type"] for field in reader["fields"] for name in _names(field)}
         return any(
-            _leaves_out_enum(field["type"], taken[field["name"]])
-            if field["name"] in taken
-            else _has_enum(field["type"])
-            for field in writer["fields"]
+            _has_enum(field["type"]) if taker is None else _leaves_out_enum(field["type"], taker["type"])
+            for field, taker in taken_fields(writer, reader)
         )
     part = {"array": "items", "map": "values"}.get(kind)
     return part is not None and _leaves_out_enum(writer[part], reader[part])
-
-
-def _names(field: Any) -> list[str]:
-    return [field["name"], *field.get("aliases", ())]
 
 
 def _has_enum(schema: Any) -> bool:

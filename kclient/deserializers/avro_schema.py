@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
@@ -22,10 +23,11 @@ DECIMAL: Final = "kclient-decimal"
 """The name of decimals for the library, so that `decimal_of` reads them."""
 
 
-MOST_BITS: Final = 127  # of a number with 38 digits
+MOST_DIGITS: Final = 1_000
+"""Of a decimal: many more than a column takes, and few enough to write them down in little time."""
 
 
-MOST_DIGITS: Final = 38
+MOST_BITS: Final = 3_322  # of a number with so many digits
 
 
 EXACT: Final = Context(prec=MOST_DIGITS + 1)
@@ -99,7 +101,10 @@ def avro_library() -> Any:
 
 
 def without_hazards(schema: Any, *, objects: bool) -> Any:
-    """Let decimals be read by `decimal_of`; without `objects` remove all other logical types."""
+    """Let decimals be read by `decimal_of`; without `objects` remove all other logical types.
+
+    An error is a record: of a union the library names the one and not the other.
+    """
     if isinstance(schema, list):
         return [without_hazards(branch, objects=objects) for branch in schema]
     if not isinstance(schema, dict):
@@ -111,8 +116,23 @@ def without_hazards(schema: Any, *, objects: bool) -> Any:
         if part in plain:
             plain[part] = without_hazards(plain[part], objects=objects)
     if "fields" in plain:
+        plain["type"] = "record"
         plain["fields"] = [without_hazards(field, objects=objects) for field in plain["fields"]]
     return plain
+
+
+def taken_fields(writer: Any, reader: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each field of the writer's record with the reader's field that the library reads it into, None without one.
+
+    It goes by names before aliases, and a field of the reader whose name has been taken does not take it again.
+    """
+    left = {field["name"]: field for field in reader["fields"]}
+    by_alias = {alias: field for field in reader["fields"] for alias in field.get("aliases", ())}
+    for field in writer["fields"]:
+        taker = left.get(field["name"]) or by_alias.get(field["name"])
+        if taker is not None:
+            left.pop(taker["name"], None)
+        yield field, taker
 
 
 class Branches(list[Any]):
@@ -162,7 +182,7 @@ def decimal_of(data: bytes, writer: Any, _reader: Any = None) -> Decimal:
     if unscaled.bit_length() > MOST_BITS or len(str(abs(unscaled))) > writer["precision"]:
         raise ValueError("more digits than the precision allows")
     if not 0 <= scale <= MOST_DIGITS:
-        raise ValueError("a scale that no column can have")
+        raise ValueError("a scale beyond all digits")
     return Decimal(unscaled).scaleb(-scale, EXACT)
 
 

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -358,6 +358,22 @@ def test_a_decimal_has_the_digits_of_its_schema_and_no_more() -> None:
     most = 10**38 - 1
     given = [value.to_bytes(20, "big", signed=True) for value in (most, -most, most + 1)]
     assert values_of(made, given) == [Decimal(most), Decimal(-most), None]
+
+
+@pytest.mark.spec("SP-76")
+def test_a_decimal_with_more_digits_than_its_column_is_a_bad_value(registry: RegistryServer) -> None:
+    writer = registry.add("x", {**DECIMAL, "precision": 1_000, "scale": 2})
+    made = decoder(
+        valueFormat="avro",
+        valueSchema=json.dumps({**DECIMAL, "precision": 38}),
+        schema__registry__url=registry.url,
+        schema__registry__allowHttp="true",
+        badRecords="null",
+    )
+    frame = b"\0\0\0\0" + bytes([writer])
+    given = [number(15, 1), number(10**38 - 1, 20), number(10**38, 20), number(10**999, 420)]
+    most = Decimal(10**38 - 1).scaleb(-2, Context(prec=38))
+    assert values_of(made, [frame + data for data in given]) == [Decimal("0.15"), most, None, None]
 
 
 STATE = {"type": "enum", "name": "State", "symbols": ["PAID", "REFUSED"]}

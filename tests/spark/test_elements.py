@@ -11,8 +11,8 @@ from google.protobuf import descriptor_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.deserializers.avro import elements_of
-from kclient.deserializers.elements import ElementBudget
+from kclient.deserializers.avro import AvroReader, elements_of
+from kclient.deserializers.elements import BadValueError, ElementBudget
 from kclient.network import schema_registry as registry_module
 from tests.spark.decoder_support import decoder, raw
 from tests.spark.registry import registry_server
@@ -155,6 +155,15 @@ def test_an_enum_that_the_reader_leaves_out_is_looked_at(left_out: Any, good: by
         rows = made.decode(raw([frame + good + b"\x02\x02x", frame + bad + b"\x02\x02x"])).to_pylist()
     assert rows[0]["value"] == {"a": 1, "b": "x"}
     assert rows[1]["_error"] == "value: avro with schema id 1: it does not follow its schema (IndexError)"
+
+
+@pytest.mark.spec("SP-76")
+def test_an_enum_whose_name_an_alias_has_taken_is_looked_at() -> None:
+    writer = json.dumps(record(old="int", a=ENUM))
+    reader = json.dumps({**record(olda="int"), "fields": [{"name": "a", "type": "int", "aliases": ["old"]}]})
+    assert AvroReader.of(writer, reader).value(b"\x0e\x02", 0, 10, "") == {"a": 7}
+    with pytest.raises(BadValueError, match="does not follow its schema"):
+        AvroReader.of(writer, reader).value(b"\x0e\x04", 0, 10, "")
 
 
 Field = descriptor_pb2.FieldDescriptorProto

@@ -130,13 +130,15 @@ def test_every_type_has_its_text(registry: RegistryServer) -> None:
         "long": ("long", 2**62 + 1, str(2**62 + 1)),
         "tenth": ("double", 0.1, "0.1"),
         "nan": ("double", float("nan"), '"NaN"'),
-        "most": ("float", float("inf"), '"Infinity"'),
-        "least": ("double", float("-inf"), '"-Infinity"'),
+        "plus": ("float", float("inf"), '"Infinity"'),
+        "minus": ("double", float("-inf"), '"-Infinity"'),
         "raw": ("bytes", b"\0\xff", '"AP8="'),
         "tail": ({"type": "fixed", "name": "T", "size": 3}, b"N14", '"TjE0"'),
         "kind": ({"type": "enum", "name": "E", "symbols": ["UA", "AA"]}, "AA", '"AA"'),
         "on": ({"type": "int", "logicalType": "date"}, 15706, "15706"),
         "fare": (DECIMAL, Decimal("-123.40"), "-123.40"),
+        "wide": ({**DECIMAL, "precision": 60, "scale": 45}, Decimal("-1" + "0" * 14), "-1" + "0" * 14 + "." + "0" * 45),
+        "most": ({**DECIMAL, "precision": 1000}, Decimal("9" * 998), "9" * 998 + ".00"),
         "both": (["int", record("R", x="int"), "E", "string"], ("R", {"x": 1}), '{"x":1}'),
         "same": (["int", "R", "E", "string"], ("E", "UA"), '"UA"'),
     }  # fmt: skip
@@ -172,6 +174,23 @@ def test_every_type_has_its_text(registry: RegistryServer) -> None:
             '[{"b":2}]',
         ),
         (["null", "int"], ["null", "long"], 1, None),
+        (
+            record("S", u=[{"type": "map", "values": "int"}, {**record("P", x="int", y="int"), "type": "error"}]),
+            record("S", u=["null", {**record("P", x="int"), "type": "error"}]),
+            {"u": ("P", {"x": 1, "y": 2})},
+            '{"u":{"y":2}}',
+        ),
+        (
+            record("S", a="int", e={**record("P", x="int"), "type": "error"}), SMALL,
+            {"a": 1, "e": {"x": 2}},
+            '{"e":{"x":2}}',
+        ),
+        (  # the reader takes a field for `a` by its alias first, and then not that of the name
+            record("S", old="int", a=record("P", x="int")),
+            record("S", a=("int", {"aliases": ["old"]})),
+            {"old": 2, "a": {"x": 1}},
+            '{"a":{"x":1}}',
+        ),
     ],
 )  # fmt: skip
 def test_the_new_fields_are_those_of_avros_resolution(
@@ -262,7 +281,10 @@ def test_a_new_field_that_does_not_follow_its_schema_makes_the_value_bad(registr
     found = read(registry, SMALL, good, good[:-2] + b"\xff\xfe")
     assert found.new == {0: '{"b":"xy"}'}
     assert found.array.to_pylist() == [{"a": 1}, None]
-    why = "with the fields that the schema does not name, it does not follow its schema (UnicodeDecodeError)"
+    why = (
+        "the fields that the schema does not name cannot be kept: it does not follow its schema (UnicodeDecodeError). "
+        "With --on-new-field ignore it lands without them"
+    )
     assert (found.bad[1].reason, found.bad[1].schema_id) == (why, 1)
 
 

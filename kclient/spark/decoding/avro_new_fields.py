@@ -25,11 +25,14 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from kclient.deserializers.avro import AvroReader
-from kclient.deserializers.avro_schema import expanded
+from kclient.deserializers.avro_schema import expanded, taken_fields
 from kclient.deserializers.elements import BadValueError
 
 Rest: TypeAlias = Callable[[Any], Any]
 """From a value, read as it was written, to what the reader leaves out of it; None for nothing."""
+
+NOT_KEPT: Final = "the fields that the schema does not name cannot be kept"
+WITHOUT_THEM: Final = "With --on-new-field ignore it lands without them"
 
 
 @attrs.frozen
@@ -47,7 +50,7 @@ class AvroNewFields:
         try:
             found = self.rest(self.reader.value(data, start, limit, option))
         except BadValueError as exc:
-            raise BadValueError(f"with the fields that the schema does not name, {exc}") from None
+            raise BadValueError(f"{NOT_KEPT}: {exc}. {WITHOUT_THEM}") from None
         return None if found is None else _json(found)
 
 
@@ -98,13 +101,12 @@ def _aliases(schema: Any) -> list[str]:
 
 
 def _of_record(writer: Any, reader: Any) -> Rest | None:
-    by_alias = {alias: field["type"] for field in reader["fields"] for alias in _aliases(field)}
-    taken = by_alias | {field["name"]: field["type"] for field in reader["fields"]}
-    new = [field["name"] for field in writer["fields"] if field["name"] not in taken]
+    fields = list(taken_fields(writer, reader))
+    new = [field["name"] for field, taker in fields if taker is None]
     inner = [
         (field["name"], rest)
-        for field in writer["fields"]
-        if field["name"] in taken and (rest := _rest(field["type"], taken[field["name"]])) is not None
+        for field, taker in fields
+        if taker is not None and (rest := _rest(field["type"], taker["type"])) is not None
     ]
     if not new and not inner:
         return None
