@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from google.protobuf import descriptor_pb2, duration_pb2
+from google.protobuf import any_pb2, descriptor_pb2, duration_pb2, field_mask_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -335,6 +335,64 @@ def test_a_name_is_given_where_it_says_all_of_the_field(
 ) -> None:
     value = framed(registry, one(*fields), data)
     assert named(tmp_path, registry, [one(("a", "int32"))], "p.M", value) == [found]
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize(
+    ("kind", "data", "found"),
+    [
+        ("string", b"\x12\x02\xff\xfe", {"2": "EgL//g=="}),
+        ("repeated string", b"\x12\x02\xff\xfe\x12\x01a", {"2": "EgL//hIBYQ=="}),
+        ("repeated string", b"\x12\x02\xc3\xa9", {"b": ["é"]}),
+        (".p.N", b"\x12\x03\x0a\x01\xff", {"2": "EgMKAf8="}),
+        ("repeated .p.N", b"\x12\0\x12\x03\x0a\x01\xff", {"2": "EgASAwoB/w=="}),
+        ("repeated .p.N", b"\x12\0\x12\x03\x0a\x01x", {"b": [{}, {"s": "x"}]}),
+        ("map string", b"\x12\x06\x0a\x01k\x12\x01\xff", {"2": "EgYKAWsSAf8="}),
+        ("map string", b"\x12\x06\x0a\x01\xff\x12\x01v", {"2": "EgYKAf8SAXY="}),
+        ("map string", b"\x12\x06\x0a\x01k\x12\x01v", {"b": {"k": "v"}}),
+        ("map .p.N", b"\x12\x08\x0a\x01k\x12\x03\x0a\x01\xff", {"2": "EggKAWsSAwoB/w=="}),
+        ("map .p.N", b"\x12\x08\x0a\x01k\x12\x03\x0a\x01v", {"b": {"k": {"s": "v"}}}),
+    ],
+)
+def test_what_is_no_text_in_proto2_is_kept_as_bytes(
+    tmp_path: Path, registry: RegistryServer, kind: str, data: bytes, found: Any
+) -> None:
+    newer = one(("a", "int32"), syntax="proto2")
+    field(newer.message_type.add(name="N"), 1, "s", "string")
+    if kind.startswith("map "):
+        map_field(newer.message_type[0], 2, "b", "p.M", "string", kind.removeprefix("map "))
+    else:
+        field(newer.message_type[0], 2, "b", kind)
+    value = framed(registry, newer, b"\x08\x01" + data)
+    assert named(tmp_path, registry, [one(("a", "int32"), syntax="proto2")], "p.M", value) == [found]
+
+
+@pytest.mark.spec("SP-87")
+@pytest.mark.parametrize(
+    ("module", "kind", "inner"),
+    [
+        (
+            any_pb2,
+            "Any",
+            b"\x0a\x2dtype.googleapis.com/google.protobuf.Timestamp\x12\x0a\x08\x05\x1a\x06secret",
+        ),
+        (any_pb2, "Any", b"\x0a\x2dtype.googleapis.com/google.protobuf.Timestamp\x12\x02\x08\x05"),
+        (field_mask_pb2, "FieldMask", b"\x0a\x03c,d"),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_json_would_not_say_whole_is_kept_as_bytes(
+    tmp_path: Path, registry: RegistryServer, module: Any, kind: str, inner: bytes, nested: bool
+) -> None:
+    """The types in an Any would be those that this process has imported."""
+    newer = one(("a", "int32"), ("b", ".p.N" if nested else f".google.protobuf.{kind}"))
+    field(newer.message_type.add(name="N"), 1, "x", f".google.protobuf.{kind}")
+    newer.dependency.append(module.DESCRIPTOR.name)
+    inner = b"\x0a" + bytes([len(inner)]) + inner if nested else inner
+    data = b"\x12" + bytes([len(inner)]) + inner
+    value = framed(registry, newer, b"\x08\x01" + data)
+    [found] = named(tmp_path, registry, [one(("a", "int32"))], "p.M", value)
+    assert found == {"2": base64.b64encode(data).decode()}
 
 
 @pytest.mark.spec("SP-76", "SP-87")

@@ -16,8 +16,10 @@ kind than the schema says: protobuf keeps both with the unknown fields. Extensio
 from __future__ import annotations
 
 import base64
+import functools
 import json
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -25,6 +27,8 @@ import attrs
 from kclient.deserializers.protobuf import MessageSchema, protobuf_library
 from kclient.spark.decoding.protobuf_wire import by_number
 
+UNSAID: Final = ("google.protobuf.Any", "google.protobuf.FieldMask")
+"""Of an Any the text would depend on which types the process has imported; of a path with a comma it makes two."""
 VALUE: Final = "value"
 """The field of a map's entry that may be a message."""
 
@@ -45,6 +49,7 @@ def _plain(file: Any) -> Any:
     return file
 
 
+@functools.lru_cache(maxsize=256)
 def with_new_fields(descriptor: Any) -> Callable[[Sequence[Any]], list[int]]:
     """Return what finds the messages of this type that have new fields, among others and None, by their place.
 
@@ -116,21 +121,58 @@ def _key(key: Any) -> str:
 def _named(writer: Any, number: int, data: bytes, known: Collection[str]) -> tuple[str, Any]:
     """Return the name and value of a new field, or number and bytes where a name would not say all of it."""
     field = _field(writer, number)
-    if field is not None and field.name not in known:
+    if field is not None and field.name not in known and _is_said(field.message_type):
         value = _as_json(writer, data).get(field.name)
         if value is not None:
             return field.name, value
     return str(number), base64.b64encode(data).decode()
 
 
+@functools.lru_cache(maxsize=256)
+def _is_said(kind: Any) -> bool:
+    """Return whether the JSON mapping says all of a message of this type; None for a field without messages."""
+    waiting, seen = [] if kind is None else [kind], set[str]()
+    while waiting:
+        each = waiting.pop()
+        if each.full_name in UNSAID or each.is_extendable:
+            return False
+        if each.full_name not in seen:
+            seen.add(each.full_name)
+            waiting += [field.message_type for field in each.fields if field.message_type is not None]
+    return True
+
+
 def _as_json(writer: Any, data: bytes) -> dict[str, Any]:
-    """Return a message in protobuf's JSON mapping; nothing if it has fields that its writer does not name either."""
+    """Return a message in protobuf's JSON mapping; nothing if it has what its writer does not name, or what is no text.
+
+    The mapping would leave out the one, and write the other, which a proto2 message may have, as if it were text.
+    """
     from google.protobuf import json_format
 
     library = protobuf_library()
     try:
         message = library.message_factory.GetMessageClass(writer).FromString(data)
+        if not _is_text(message):
+            return {}
         found: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
     except (library.message.DecodeError, json_format.Error, TypeError, ValueError, RecursionError):
-        return {}  # such as an Any of an unknown type
+        return {}  # such as a time that has no text
     return {} if with_new_fields(writer)([message]) else found
+
+
+def _is_text(message: Any) -> bool:
+    """Return whether all strings in a message are text: of others the library returns the bytes."""
+    return all(_are_text(field, value) for field, value in message.ListFields())
+
+
+def _are_text(field: Any, value: Any) -> bool:
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        entry = field.message_type.fields_by_name
+        return all(map(partial(_are_text, entry["key"]), value)) and all(
+            map(partial(_are_text, entry[VALUE]), value.values())
+        )
+    if not isinstance(field.default_value, list):
+        value = [value]
+    if field.message_type is not None:
+        return all(map(_is_text, value))
+    return field.type != field.TYPE_STRING or not any(isinstance(each, bytes) for each in value)
