@@ -13,3 +13,30 @@ HERE = "tests.hostile.new_fields"
 def test_new_fields_of_a_wide_message_take_linear_time() -> None:
     outcome = run_bounded(f"{HERE}:fields_of_a_wide_message", 8_000, seconds=2.5, peak_mb=300)
     assert outcome.result == 8_000
+
+
+@pytest.mark.spec("SP-76", "SP-87")
+@pytest.mark.parametrize("what", ["name", "symbol"])
+def test_long_names_in_the_schema_of_an_avro_writer_do_not_multiply(what: str) -> None:
+    outcome = run_bounded(f"{HERE}:why_avro_is_not_kept", what, 400_000, seconds=5, peak_mb=400)
+    assert "as JSON they have more than 33,554,432 characters" in outcome.result
+    outcome = run_bounded(f"{HERE}:why_avro_is_not_kept", what, 1, seconds=2, peak_mb=200)
+    assert outcome.result == "kept"
+
+
+@pytest.mark.spec("SP-76", "SP-87")
+@pytest.mark.parametrize(
+    ("what", "count", "kept"),
+    [
+        ("name", 4, [["b"], ["n" * 1_000]]),
+        ("symbol", 4, [["b"], ["x"]]),
+        ("name", 250_000, [["b"], ["7"]]),
+        ("symbol", 250_000, [["2"], ["2"]]),
+        ("elements", 1_000_000, [["2"], ["2"]]),
+    ],
+)
+def test_names_of_a_protobuf_writer_do_not_multiply(what: str, count: int, kept: list[list[str]]) -> None:
+    """What would be too large has numbers and bytes."""
+    outcome = run_bounded(f"{HERE}:kept_of_protobuf", what, count, seconds=10, peak_mb=700)
+    assert outcome.result[:2] == kept
+    assert outcome.result[2] < 40_000_000

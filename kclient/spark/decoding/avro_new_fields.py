@@ -18,7 +18,7 @@ import base64
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +27,7 @@ import attrs
 from kclient.deserializers.avro import AvroReader
 from kclient.deserializers.avro_schema import expanded, taken_fields
 from kclient.deserializers.elements import BadValueError
+from kclient.spark.decoding.formats import most_characters
 
 Rest: TypeAlias = Callable[[Any], Any]
 """From a value, read as it was written, to what the reader leaves out of it; None for nothing."""
@@ -49,9 +50,9 @@ class AvroNewFields:
         """
         try:
             found = self.rest(self.reader.value(data, start, limit, option))
+            return None if found is None else _json(found, most_characters(len(data)))
         except BadValueError as exc:
             raise BadValueError(f"{NOT_KEPT}: {exc}. {WITHOUT_THEM}") from None
-        return None if found is None else _json(found)
 
 
 @functools.lru_cache(maxsize=256)
@@ -164,15 +165,48 @@ def _of_union(branches: list[tuple[Any, Rest | None]]) -> Rest | None:
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def _json(value: Any) -> str:
-    """Return a value as JSON text: every digit of a number is kept."""
+class _JsonText:
+    """JSON text that grows to a limit: names and symbols are in the schema, and not in the bytes of the value."""
+
+    def __init__(self, limit: int) -> None:
+        self.parts: list[str] = []
+        self._limit = self._left = limit
+
+    def add(self, part: str) -> None:
+        """Add text. Raises BadValueError beyond the limit."""
+        self._left -= len(part)
+        if self._left < 0:
+            raise BadValueError(f"as JSON they have more than {self._limit:,} characters")
+        self.parts.append(part)
+
+    def value(self, value: Any) -> None:
+        """Add a value: every digit of a number is kept."""
+        match value:
+            case tuple():  # a record of a union, with its name
+                self.value(value[1])
+            case dict():
+                self._each("{}", ((f"{_text(key)}:", inner) for key, inner in value.items()))
+            case list():
+                self._each("[]", (("", inner) for inner in value))
+            case _:
+                self.add(_scalar(value))
+
+    def _each(self, brackets: str, values: Iterable[tuple[str, Any]]) -> None:
+        self.add(brackets[0])
+        for number, (label, value) in enumerate(values):
+            self.add(f",{label}" if number else label)
+            self.value(value)
+        self.add(brackets[1])
+
+
+def _json(value: Any, limit: int) -> str:
+    text = _JsonText(limit)
+    text.value(value)
+    return "".join(text.parts)
+
+
+def _scalar(value: Any) -> str:
     match value:
-        case tuple():  # a record of a union, with its name
-            return _json(value[1])
-        case dict():
-            return "{" + ",".join(f"{_text(key)}:{_json(inner)}" for key, inner in value.items()) + "}"
-        case list():
-            return "[" + ",".join(map(_json, value)) + "]"
         case bytes():
             return _text(base64.b64encode(value).decode())
         case Decimal():

@@ -180,6 +180,16 @@ MAX_OBJECTS: Final = 500_000
 MAX_CELLS: Final = 16_000_000
 """Elements that the columns of one batch may have, each up to 16 bytes."""
 
+FEW_CHARACTERS, CHARACTERS_PER_BYTE, MOST_CHARACTERS = 4_096, 128, 32 << 20
+
+
+def most_characters(size: int) -> int:
+    """Return how many characters the text of new fields may have, of a value of so many bytes.
+
+    A name takes no byte in the value, so a writer's schema with long names makes much text of few bytes.
+    """
+    return min(FEW_CHARACTERS + CHARACTERS_PER_BYTE * size, MOST_CHARACTERS)
+
 
 def width(kind: pa.DataType) -> int:
     """Return how many elements one value of a type has: itself, and for a struct all fields."""

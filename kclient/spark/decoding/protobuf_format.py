@@ -113,7 +113,8 @@ class ProtobufFormat:
             for row in reader.with_new(messages):
                 data = values[start + row].as_py()
                 again = reader.read(self._message_in(data))  # to look for new fields may take them away
-                new[start + row] = new_fields_of(again, writer_of(data, self.given, self.registry))
+                writer = writer_of(data, self.given, self.registry)
+                new[start + row] = new_fields_of(again, writer, self.max_elements)
             start += len(messages)
             yield messages
 
