@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
+
 from kclient.deserializers.elements import BadValueError
 from kclient.spark.decoding import avro_new_fields
+from kclient.spark.decoding.json_format import JsonFormat
 from kclient.spark.decoding.protobuf_new_fields import new_fields_of
 from tests.spark.test_decoding_avro import by_fastavro
 from tests.spark.test_decoding_protobuf import field, message_class, one
@@ -60,3 +63,17 @@ def kept_of_protobuf(what: str, count: int) -> tuple[list[str], list[str], int]:
     kept = json.loads(text)
     last = kept["b"][-1] if "b" in kept else kept
     return sorted(kept), sorted(last), len(text)
+
+
+def kept_of_json(item: str, size: int, schema: str) -> str:
+    """A new field with as many items as bytes are asked for, beside another, and the same beside a bad document."""
+    value = b'{"x": [' + item.encode() * (size // len(item)) + b'0], "y": [1, NaN], "z": "1"}'
+    array = b"[%s]" % value if schema.startswith("ARRAY") else value
+    form = JsonFormat.of("valueSchema", schema, 1_000)
+    found = form.decode(pa.array([array, b"nonsense"]), new_fields=True)
+    assert list(found.bad) == [1]
+    text = found.new[0]
+    kept = json.loads(text)
+    [inner] = kept if isinstance(kept, list) else [kept]
+    assert inner.pop("x").encode() == value[6 : -len(', "y": [1, NaN], "z": "1"}')]
+    return json.dumps(inner)

@@ -40,3 +40,11 @@ def test_names_of_a_protobuf_writer_do_not_multiply(what: str, count: int, kept:
     outcome = run_bounded(f"{HERE}:kept_of_protobuf", what, count, seconds=10, peak_mb=700)
     assert outcome.result[:2] == kept
     assert outcome.result[2] < 40_000_000
+
+
+@pytest.mark.spec("SP-76", "SP-87")
+@pytest.mark.parametrize("item", ["[],", "0,"])
+@pytest.mark.parametrize("schema", ["a BIGINT, o STRUCT<x: BIGINT>", "ARRAY<STRUCT<a: BIGINT>>"])
+def test_a_long_new_field_of_json_does_not_become_objects(item: str, schema: str) -> None:
+    outcome = run_bounded(f"{HERE}:kept_of_json", item, 4_000_000, schema, seconds=10, peak_mb=250)
+    assert outcome.result == '{"y": "[1, NaN]", "z": "1"}'

@@ -15,7 +15,7 @@ Elements are counted in the text before it is parsed:
 
 A call of Arrow's parser is slow, so `fault_of` finds the fault of a single document. It reports only what the parser
 would report too. Where that is not certain (a field twice, half a surrogate pair, Inf, -NaN, a decimal with too many
-digits) it returns None, and the parser decides.
+digits) or takes too much memory (a long document) it returns None, and the parser decides.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from kclient.spark.decoding.formats import (
     without,
 )
 from kclient.spark.decoding.json_new_fields import has_struct, new_fields_of
-from kclient.spark.decoding.json_text import is_document
+from kclient.spark.decoding.json_text import MOST_READ, is_document
 
 READ_AS_TEXT: Final = (
     pa.date32(),
@@ -341,7 +341,7 @@ def fault_of(data: bytes, kind: pa.DataType) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return NO_TEXT
-    if any(sign in text for sign in UNSURE):
+    if len(text) > MOST_READ or any(sign in text for sign in UNSURE):
         return None
     try:
         document = _READ.decode(text)

@@ -5,7 +5,8 @@
 Arrays are searched, and items without such fields are null: `{"l":[null,{"n":2}]}`. A document without such fields has
 no text.
 Values keep the document's own text, so that no digit of a number is lost. A value that other readers of JSON would
-refuse (NaN, an infinity, a name twice in one object, more than DEEPEST levels) is kept as a string of its text.
+refuse (NaN, an infinity, a name twice in one object, more than DEEPEST levels), or that is longer than Python may read,
+is kept as a string of its text.
 
 The documents are those that Arrow's parser has taken. It takes `Inf`, `-NaN` and any depth, and Python's reader does
 not: what that refuses is found by its end alone.
@@ -19,7 +20,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kclient.spark.decoding.json_text import REFUSALS, depth_of, past_space, past_value, scan, scanner
+from kclient.spark.decoding.json_text import (
+    MOST_READ,
+    REFUSALS,
+    depth_of,
+    end_of,
+    past_space,
+    past_value,
+    scan,
+    scanner,
+)
 
 DEEPEST: Final = 500
 """Levels of a value that is kept as JSON. Spark reads 1,000 at most."""
@@ -99,13 +109,19 @@ def _next(text: str, at: int) -> tuple[str, int]:
 
 def _value(text: str, at: int) -> tuple[str, int]:
     """Return a value's text; as a JSON string if other readers of JSON would refuse it."""
+    if len(text) > MOST_READ:
+        value = text[at : end_of(text, at)]
+        return _value(value, 0)[0] if len(value) <= MOST_READ else _quoted(value), at + len(value)
     try:
         end = strict_scan(text, at)[1]
         is_strict = not _is_deep(text[at:end])
     except (_NotStrict, *REFUSALS):
         end, is_strict = past_value(text, at), False
-    value = text[at:end]
-    return value if is_strict else json.dumps(value, ensure_ascii=False), end
+    return text[at:end] if is_strict else _quoted(text[at:end]), end
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _is_deep(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Where values in JSON text end, and what is in them: at any depth, and with the numbers that Arrow's parser takes.
 
-Python's reader is fast. It does not read `Inf` and `-NaN`, nor what is nested deeper than its stack allows. There the
-text is looked at token by token.
+Python's reader is fast. It does not read `Inf` and `-NaN`, nor what is nested deeper than its stack allows, and it
+makes an object of each two characters of a long text. There the text is looked at token by token.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, Final, cast
 
+MOST_READ: Final = 2_000_000
+"""Characters of a text that Python may read into objects: some 100 MB."""
 SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?(\s*:)?|[\[\]{}]', re.DOTALL)
@@ -46,7 +48,7 @@ def is_document(text: str) -> bool:
 def past_value(text: str, at: int) -> int:
     """Return where the value at `at` ends. Raises ValueError if none does."""
     try:
-        return scan(text, at)[1]
+        return end_of(text, at) if len(text) > MOST_READ else scan(text, at)[1]
     except REFUSALS:
         return end_of(text, at)
 
