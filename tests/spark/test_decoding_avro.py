@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from kclient.errors import ConfigError, ConnectError, DecodeError
 from kclient.network import schema_registry as registry_module
+from kclient.spark.decoding import avro_format
 from tests.spark.decoder_support import decoder, raw, values_of
 from tests.spark.registry import RegistryServer, registry_server
 
@@ -226,6 +227,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(registry_module.runtime, "wall_clock", made)
+    monkeypatch.setattr(avro_format.runtime, "wall_clock", made)
     return made
 
 

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from kclient.errors import ConnectError
 from kclient.network import schema_registry as registry_module
-from kclient.spark.decoding import protobuf_format
+from kclient.spark.decoding import protobuf_format, protobuf_writers
 from kclient.spark.decoding.formats import Decoded
 from tests.spark.decoder_support import decoder
 from tests.spark.registry import RegistryServer, registry_server
+from tests.spark.test_decoding_avro import Clock
 from tests.spark.test_decoding_protobuf import (
     TIMESTAMP_FILE,
     File,
@@ -410,6 +411,26 @@ def test_without_the_writers_message_there_are_numbers(tmp_path: Path, registry:
     registry.answers["/schemas/ids/78"] = 500, b""
     with pytest.raises(ConnectError, match="HTTP 500"):
         named(tmp_path, registry, reader, "p.M", b"\0\0\0\0\x4e\0" + data)
+
+
+@pytest.mark.spec("SP-76", "SP-87")
+def test_a_batch_does_not_ask_for_ids_without_end(
+    tmp_path: Path, registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next batch asks for the others: what is unknown is remembered for a minute."""
+    clock = Clock()
+    monkeypatch.setattr(registry_module.runtime, "wall_clock", clock)
+    monkeypatch.setattr(protobuf_writers.runtime, "wall_clock", clock)
+    data, reader = b"\x08\x01\x12\x01x", [one(("a", "int32"))]
+    first = framed(registry, one(("a", "int32"), ("b", "string")), data)
+    values = [first, *[b"\0" + number.to_bytes(4, "big") + b"\0" + data for number in range(70, 90)], first]
+    clock.step = 2.0  # seconds, twice or more for each id
+    found = named(tmp_path, registry, reader, "p.M", *values)
+    assert found == [{"b": "x"}, *[{"2": "EgF4"}] * 20, {"b": "x"}]
+    assert 1 < len(registry.asked) < 20
+    clock.step = 0.0
+    named(tmp_path, registry, reader, "p.M", *values)
+    assert len(registry.asked) == 21
 
 
 @pytest.mark.spec("SP-87")

@@ -19,12 +19,14 @@ import pyarrow as pa
 from kclient.deserializers.avro import AvroReader
 from kclient.deserializers.elements import MAX_ELEMENTS, BadValueError
 from kclient.deserializers.frame import FRAME_SIZE, NO_FRAME, schema_id_of, unexpected_id
-from kclient.network.schema_registry import SchemaRegistry, UnknownSchemaError, avro_text, runtime
+from kclient.network.schema_registry import SchemaRegistry, UnknownSchemaError, avro_text
+from kclient.runtime import Runtime
 from kclient.spark.decoding.avro_new_fields import AvroNewFields, new_fields_of
 from kclient.spark.decoding.avro_schema import AvroReaderSchema, arrow_type, checked, micros
 from kclient.spark.decoding.formats import (
     ELEMENTS_OPTION,
     MAX_OBJECTS,
+    MAX_WAIT_MS,
     BadValue,
     ConversionError,
     Decoded,
@@ -33,8 +35,7 @@ from kclient.spark.decoding.formats import (
     of_good,
 )
 
-MAX_WAIT_MS: Final = 30_000
-"""How long one batch looks up unknown ids. A retry within a minute does not ask for them again."""
+runtime: Final = Runtime()
 
 
 @attrs.frozen

@@ -19,6 +19,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+MAX_WAIT_MS: Final = 30_000
+"""How long one batch looks up unknown schema ids. A retry within a minute does not ask for them again."""
 LOOKED_THROUGH: Final = 1_024
 """Of at most this many values that fail together, each is converted alone."""
 

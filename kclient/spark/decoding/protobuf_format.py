@@ -43,7 +43,7 @@ from kclient.spark.decoding.formats import (
 from kclient.spark.decoding.protobuf_new_fields import new_fields_of, with_new_fields, without_extensions
 from kclient.spark.decoding.protobuf_schema import NO_TEXT, MessageColumn, MessageColumns
 from kclient.spark.decoding.protobuf_wire import GROUP, GROUP_END, LENGTH, VARINT, Damaged, varint, width
-from kclient.spark.decoding.protobuf_writers import writer_of
+from kclient.spark.decoding.protobuf_writers import Writers
 
 
 @attrs.frozen
@@ -108,13 +108,12 @@ class ProtobufFormat:
         self, pieces: Iterable[list[Any]], values: pa.Array, reader: _Reader, new: dict[int, str]
     ) -> Iterator[list[Any]]:
         """Yield the messages; add to `new` the new fields of those that have some."""
-        start = 0
+        start, writers = 0, Writers(self.given, self.registry)
         for messages in pieces:
             for row in reader.with_new(messages):
                 data = values[start + row].as_py()
                 again = reader.read(self._message_in(data))  # to look for new fields may take them away
-                writer = writer_of(data, self.given, self.registry)
-                new[start + row] = new_fields_of(again, writer, self.max_elements)
+                new[start + row] = new_fields_of(again, writers.of(data), self.max_elements)
             start += len(messages)
             yield messages
 

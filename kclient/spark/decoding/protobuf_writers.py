@@ -16,7 +16,10 @@ from typing import Any, Final
 from kclient.deserializers.frame import schema_id_of
 from kclient.deserializers.protobuf import MessageSchema, protobuf_library
 from kclient.network.schema_registry import RegisteredSchema, SchemaRegistry, UnknownSchemaError
+from kclient.runtime import Runtime
+from kclient.spark.decoding.formats import MAX_WAIT_MS
 
+runtime: Final = Runtime()
 OWN: Final = (
     "any",
     "api",
@@ -31,19 +34,40 @@ OWN: Final = (
 )
 
 
-def writer_of(data: bytes, given: MessageSchema, registry: SchemaRegistry | None) -> Any:
-    """Return the descriptor of the message as its writer has it, None if that is not known.
+class Writers:
+    """The messages of the writers of one batch, by the ids in it.
 
-    Raises ConnectError, ConfigError for a registry that does not answer.
+    Producers choose the ids. Where asking for them takes too long, the other ids of the batch are not asked for.
     """
-    schema_id = None if registry is None or given.ids is None else schema_id_of(data)
-    if registry is None or schema_id is None:
-        return None
-    try:
-        found = registry.descriptor(schema_id)
-    except UnknownSchemaError:
-        return None
-    return _message(found, given)
+
+    def __init__(self, given: MessageSchema, registry: SchemaRegistry | None) -> None:
+        self._given = given
+        self._registry = None if given.ids is None else registry
+        self._found: dict[int, Any] = {}
+        self._waited_ms = 0
+
+    def of(self, data: bytes) -> Any:
+        """Return the descriptor of the message as the writer of this value has it, None if that is not known.
+
+        Raises ConnectError, ConfigError for a registry that does not answer.
+        """
+        schema_id = schema_id_of(data)
+        if self._registry is None or schema_id is None:
+            return None
+        if schema_id not in self._found:
+            self._found[schema_id] = self._asked(self._registry, schema_id)
+        return self._found[schema_id]
+
+    def _asked(self, registry: SchemaRegistry, schema_id: int) -> Any:
+        if self._waited_ms > MAX_WAIT_MS:
+            return None
+        began_ms = runtime.wall_ms()
+        try:
+            return _message(registry.descriptor(schema_id), self._given)
+        except UnknownSchemaError:
+            return None
+        finally:
+            self._waited_ms += runtime.wall_ms() - began_ms
 
 
 @functools.lru_cache(maxsize=256)
