@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -222,8 +223,40 @@ def test_a_schema_that_cannot_be_says_where(schema: str, message: str) -> None:
         decoder(valueFormat="json", valueSchema=schema)
 
 
+@pytest.mark.spec("SP-75", "SP-76")
+@pytest.mark.parametrize(
+    ("kind", "most", "too_large"),
+    [
+        ("FLOAT", b"3.4028235e38", [b"1e39", b"-1e39", b"3.4028236e38", b"1" * 50]),
+        ("DOUBLE", b"1.7976931348623157e308", [b"1" * 400, b"-" + b"9" * 309, b"1e309"]),
+    ],
+)
+def test_no_number_becomes_an_infinity(kind: str, most: bytes, too_large: list[bytes]) -> None:
+    """Alone, and beside infinities that are written as such."""
+    form = JsonFormat.of("valueSchema", f"v {kind}, w STRUCT<l: ARRAY<{kind}>>")
+    infinities = [
+        b'{"v":%s,"w":{"l":[%s]}}' % pair for pair in ((b"-Inf", b"1"), (b"1", b"Infinity"), (most, most))
+    ]
+    for number in too_large:
+        for text in (b'{"v":%s}', b'{"w":{"l":[1,%s]}}'):
+            bad = text % number
+            assert list(form.decode(pa.array([bad])).bad) == [0]
+            found = form.decode(pa.array([*infinities, bad, None, b"nonsense"]), new_fields=True)
+            assert list(found.bad) == [3, 5]
+            assert found.array[0].as_py() == {"v": -math.inf, "w": {"l": [1]}}
+            assert found.array[1].as_py() == {"v": 1, "w": {"l": [math.inf]}}
+            assert math.isfinite(found.array[2].as_py()["v"])
+    assert (
+        form.decode(pa.array([b'{"v":%s}' % too_large[0]]))
+        .bad[0]
+        .reason.startswith("a value in it does not fit")
+    )
+
+
 FAULTS = [
     *BAD[:-1],
+    b'{"delay":' + b"1" * 400 + b"}",
+    b'{"delay":1.7976931348623157e308}',
     b'{"flight":1e2}',
     b'{"flight":-2147483649}',
     b'{"flight":NaN}',
@@ -294,7 +327,15 @@ def test_nor_is_one_found_in_any_value_that_the_parser_takes(kind: str, value: A
 
 @pytest.mark.spec("SP-76")
 @pytest.mark.parametrize(
-    "bad", [b'{"flight":"12"}', b'{"flight":1', b"hello", b'{"carrier":7}', b'{"tags":[true]}']
+    "bad",
+    [
+        b'{"flight":"12"}',
+        b'{"flight":1',
+        b"hello",
+        b'{"carrier":7}',
+        b'{"tags":[true]}',
+        b'{"delay":%s}' % (b"1" * 400),
+    ],
 )
 @pytest.mark.parametrize("every", [1, 2, 7])
 def test_bad_documents_cost_little_however_many_there_are(

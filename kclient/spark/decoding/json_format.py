@@ -5,8 +5,9 @@
 
     {"v":<value 0>}      any other value is wrapped into an object, which must have exactly this one field
 
-Types are strict: a number is not a string, 1.0 is not an integer, nothing is truncated. Fields that the schema does not
-name are left out, and fields that the value does not name are null. Times are ISO 8601 text.
+Types are strict: a number is not a string, 1.0 is not an integer, nothing is truncated, no number becomes an infinity.
+Fields that the schema does not name are left out, and fields that the value does not name are null. Times are ISO 8601
+text.
 
 Elements are counted in the text before it is parsed:
 
@@ -24,6 +25,7 @@ import datetime
 import functools
 import json
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -122,6 +124,7 @@ class JsonFormat:
         texts = as_text(values).fill_null(NULL)
         by_line = pa.types.is_struct(self.type)
         read = self._objects(texts, unexpected) if by_line else self._wrapped(texts, unexpected)
+        _check_infinities(read, texts)
         try:
             return read if read.type == self.type else read.cast(self.type)
         except pa.ArrowInvalid as exc:
@@ -184,6 +187,24 @@ def _read(texts: pa.Array, schema: pa.Schema, unexpected: str, above: str) -> pa
     if len(table) != len(texts):
         raise ConversionError(NOT_ONE)
     return table
+
+
+def _check_infinities(made: pa.Array, texts: pa.Array) -> None:
+    """Raise ConversionError for a number that is no infinity in the text: the parser makes one of what does not fit."""
+    if _infinite(made) is None:
+        return
+    written = pc.match_substring(texts, "Inf")
+    if (kind := _infinite(made.filter(pc.invert(written)))) is not None:
+        raise ConversionError(f"a value in it does not fit the type {kind}")
+
+
+def _infinite(made: pa.Array) -> pa.DataType | None:
+    """Return the type of the first column below an array that holds an infinity."""
+    if pa.types.is_floating(made.type):
+        return made.type if pc.any(pc.is_inf(made)).as_py() else None
+    inner: list[pa.Array] = made.flatten() if pa.types.is_struct(made.type) else []
+    inner = [made.flatten()] if pa.types.is_list(made.type) else inner
+    return next((found for each in inner if (found := _infinite(each)) is not None), None)
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
@@ -317,6 +338,8 @@ NOT_ONE: Final = "it is not exactly one JSON document"
 NOT_A_TIME: Final = "a date or time in it is not ISO 8601"
 UNSURE: Final = ("\0", "Inf", "-NaN")  # other readers of JSON differ here
 Check: TypeAlias = Callable[[Any], str | None]
+MOST: Final = {32: 3.403e38, 64: sys.float_info.max}
+"""By the bits of a number, above what it is an infinity, for certain."""
 DAY: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 
@@ -382,6 +405,9 @@ def _inner_check(kind: pa.DataType, path: str) -> Check | None:
     if pa.types.is_integer(kind):
         fault, bits = f"a value in it does not fit the type {kind}", kind.bit_width
         return lambda value: None if _fits(value, bits) else fault
+    if pa.types.is_floating(kind):
+        fault, most = f"a value in it does not fit the type {kind}", MOST[kind.bit_width]
+        return lambda value: fault if abs(float(value)) > most else None
     if pa.types.is_temporal(kind):
         return lambda value: None if _may_be_time(value) else NOT_A_TIME
     return None
