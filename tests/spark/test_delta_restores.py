@@ -9,11 +9,12 @@ from pathlib import Path
 import attrs
 import pytest
 from deltalake import CommitProperties, DeltaTable
+from pyarrow.fs import FileInfo, LocalFileSystem, SubTreeFileSystem
 
 from kclient.errors import SinkError
 from kclient.spark.sink import tables
 from kclient.spark.sink.delta import DeltaSink
-from kclient.spark.sink.delta_log import Restore, Since
+from kclient.spark.sink.delta_log import Restore, Since, TransactionLog
 from kclient.spark.sink.tables import TableCommit
 from kclient.types import TopicPartition
 from tests.spark.delta_support import JOB, created, offsets, other_writer, written
@@ -212,6 +213,36 @@ def test_a_restore_to_a_time_is_refused_where_rows_have_no_offsets(sink: DeltaSi
     named_by_time(sink, other_writer(sink).version() - 1)
     with pytest.raises(SinkError, match="restored, by its version 6"):
         commit(sink, batches[2])
+
+
+@pytest.mark.parametrize("present", [(), (500, 998, 1000)])
+def test_a_log_that_was_cleaned_up_for_long_costs_one_listing(
+    sink: DeltaSink, monkeypatch: pytest.MonkeyPatch, present: tuple[int, ...]
+) -> None:
+    log, asked = Path(sink.url) / "_delta_log", list[str]()
+    for version in present:
+        info = {"operation": "RESTORE", "operationParameters": {"version": "3"}}
+        (log / f"{version:020d}.json").write_text(json.dumps({"commitInfo": info}))
+    reads, lists = TransactionLog._read, TransactionLog._entries_of
+
+    def read(self: TransactionLog, version: int) -> dict[str, int]:
+        asked.append(str(version))
+        return reads(self, version)
+
+    def listed(self: TransactionLog, directory: str) -> list[FileInfo]:
+        asked.append(directory)
+        return lists(self, directory)
+
+    monkeypatch.setattr(TransactionLog, "_read", read)
+    monkeypatch.setattr(TransactionLog, "_entries_of", listed)
+    log_of_table = TransactionLog(SubTreeFileSystem(sink.url, LocalFileSystem()))
+    wanted = Since(tuple(Restore(version, 3) for version in present), first_missing=4)
+    for _ in range(2):
+        assert log_of_table.since(3, 1000) == wanted
+        assert asked == ["4", "_delta_log", *map(str, present)]
+    assert log_of_table.since(999, 1000) == Since(
+        wanted.restores[2:], first_missing=None if present else 1000
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from io import BufferedReader
 from typing import Any, Final
 from urllib.parse import unquote
@@ -30,6 +30,7 @@ _CHECKPOINT: Final = re.compile(
     r"(?P<version>[0-9]{20})\.checkpoint(?:\.[0-9]{10}\.(?P<parts>[0-9]{10})|\.[0-9a-f-]+)?\.(?:parquet|json)",
     re.ASCII,
 )
+_VERSION: Final = re.compile(r"([0-9]{20})\.json", re.ASCII)
 _READ: Final = ("txn", "commitInfo")
 _DELETING: Final = frozenset(
     {
@@ -118,14 +119,18 @@ class TransactionLog:
 
     def since(self, after: int, version: int) -> Since:
         """Return what happened in the versions after one, up to another one."""
-        self._entries = {number: found for number, found in self._entries.items() if number > after}
         numbers = range(after + 1, version + 1)
+        there: Container[int] = numbers
         for number in numbers:
-            if number not in self._entries:
+            if number in there and number not in self._entries:
                 try:
                     self._read(number)
-                except FileNotFoundError:  # log clean-up deleted it
-                    self._entries[number] = _Entry(is_there=False)
+                except (
+                    FileNotFoundError
+                ):  # log clean-up deleted it, and others with it: one listing tells which
+                    there = self._versions()
+        gone = _Entry(is_there=False)
+        self._entries = {number: self._entries.get(number, gone) for number in numbers}
         found = [(number, self._entries[number]) for number in numbers]
         return Since(
             tuple(entry.restore for _, entry in found if entry.restore is not None),
@@ -224,6 +229,11 @@ class TransactionLog:
                 return {}
             rows = table.read(columns=["txn.appId", "txn.version"]).column("txn").drop_null()
         return {txn["appId"]: txn["version"] for txn in rows.to_pylist() if txn["appId"] is not None}
+
+    def _versions(self) -> set[int]:
+        """Return the versions of which the log has the entry."""
+        names = (info.base_name for info in self._entries_of(DIRECTORY))
+        return {int(match[1]) for name in names if (match := _VERSION.fullmatch(name))}
 
     def _entries_of(self, directory: str) -> list[FileInfo]:
         return list(self._files.get_file_info(FileSelector(directory, allow_not_found=True)))
