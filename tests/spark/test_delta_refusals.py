@@ -14,6 +14,7 @@ from deltalake.schema import ArrayType, Field, MapType, StructType
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink import delta, tables
 from kclient.spark.sink.delta import DeltaSink
+from kclient.spark.sink.delta_errors import reason_of
 from kclient.spark.sink.tables import TableCommit
 from tests.spark.delta_support import LAYOUT, created, offsets, other_writer, written
 from tests.spark.memory_table import PausedRuntime
@@ -131,6 +132,30 @@ def test_a_field_that_writers_must_check_is_found_at_any_depth(tmp_path: Path, k
     DeltaTable.create(str(tmp_path), Schema([*Schema.from_arrow(LAYOUT.schema()).fields, Field("x", kind)]))
     with pytest.raises(ConfigError, match=rf"its column {path} is computed or checked by its writers"):
         DeltaSink(str(tmp_path)).check(LAYOUT.schema(), ("topic",), evolves=False)
+
+
+# --- what delta-rs says
+
+
+def test_a_refusal_has_no_backtrace_of_delta_rs(tmp_path: Path) -> None:
+    rows = LAYOUT.schema().append(pa.field("t", pa.time64("us")))
+    with pytest.raises(ConfigError, match=r"Invalid data type for Delta Lake: Time64\(µs\)\. Rename or cast"):
+        DeltaSink(str(tmp_path)).check(rows, (), evolves=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("it failed\n   0: <unknown>\n   1: main\n             at main.c:1:2\n", "it failed"),
+        ("it failed.\n\nBacktrace:\n   0: main\n", "it failed"),
+        ("column 0: bad\n1: worse", "column 0: bad 1: worse"),
+        ("\x1b[31mit\x1b[0m failed: s3://a/b?X-Amz-Signature=1 ", "it failed: s3://a/b?…"),
+        ("x" * 400, "x" * 300),
+        ("", "Exception"),
+    ],
+)
+def test_a_reason_is_the_first_sentence_of_an_error(text: str, wanted: str) -> None:
+    assert reason_of(Exception(text)) == wanted
 
 
 # --- type widening

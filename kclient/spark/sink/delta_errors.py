@@ -21,6 +21,7 @@ from kclient.spark.sink.tables import TableConflict, TableUnavailable
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _QUERY: Final = re.compile(r"\?[^\s\"'<>)]*")
+_BACKTRACE: Final = re.compile(r"\n\s*(?:(?:stack )?backtrace:\s*)?0: .*", re.DOTALL | re.IGNORECASE)
 _REFUSED: Final = re.compile(
     r"lacked the necessary privileges|PermissionDenied|Permission denied|Unauthenticated|Access ?Denied|NoSuchBucket"
     r"|InvalidAccessKeyId|SignatureDoesNotMatch|Read-only file system|Invalid protocol action|Schema error",
@@ -69,6 +70,6 @@ def _advice(exc: Exception) -> str | None:
 
 
 def reason_of(exc: Exception) -> str:
-    """Return the first lines of an error of delta-rs, without colours and without the query of a URL."""
-    text = _QUERY.sub("?…", _COLOURS.sub("", str(exc))).replace("↳", "")
+    """Return the first 300 characters of an error of delta-rs, without colours, backtrace and the query of a URL."""
+    text = _QUERY.sub("?…", _COLOURS.sub("", _BACKTRACE.sub("", str(exc)))).replace("↳", "")
     return " ".join(text.split())[:300].rstrip(". ") or type(exc).__name__
