@@ -27,12 +27,16 @@ from pyiceberg.types import (
 )
 
 from kclient.errors import ConfigError, SinkError
+from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import tables
 from kclient.spark.sink.buckets import buckets_of
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.delta_partitions import DeltaPartitioning, check_keys, column_of, text_of
 from kclient.spark.sink.iceberg_schema import transform_of
+from kclient.spark.sink.parquet import RangeFiles
 from kclient.spark.sink.partitions import partition_key
+from kclient.spark.sink.tables import TableCommit
+from kclient.types import TopicPartition
 from tests.spark.delta_support import (
     DAY_US,
     LAYOUT,
@@ -278,6 +282,41 @@ def test_a_time_that_no_calendar_has_is_in_the_partition_of_nulls(tmp_path: Path
     for read in (by_polars, by_duckdb):
         assert read(sink, "_timestamp_hour IS NULL") == [1]
         assert read(sink, "_timestamp_hour = '9999-12-31-23'") == [0]
+
+
+TEXTS = ["x" * 300, "x" * 301, "ж" * 45, "y" * 250, "a/b", None, "", "../.."]
+
+
+def test_a_text_that_is_too_long_for_a_directory_is_a_partition_too(tmp_path: Path) -> None:
+    sink = DeltaSink(str(tmp_path))
+    rows = pa.table({"note": TEXTS, "_offset": pa.array(range(len(TEXTS)), pa.int64())})
+    files = sink.prepare(rows.schema, ["note"], evolves=False)
+    found = RangeFiles(OffsetRange("orders", 0, 0, 9), files.root, "zstd", token="ab")
+    for part in files.partitioning.split(files.fitted(rows.to_batches()[0])):
+        found.add(part)
+    found.finish()
+    found.publish()
+    tp = TopicPartition("orders", 0)
+    wanted = TableCommit(job="j", batch=0, start={tp: 0}, end={tp: 9}, files=found.written())
+    assert tables.commit(sink, wanted, PausedRuntime.seeded(1))
+    texts = dict(enumerate(text or None for text in TEXTS))
+    read = other_writer(sink).to_pyarrow_table(columns=["_offset", "note"]).to_pylist()
+    assert {row["_offset"]: row["note"] for row in read} == texts
+    assert by_duckdb(sink, f"note = '{TEXTS[0]}'") == [0]
+    in_paths = {number: None if number in (0, 1, 2) else text for number, text in texts.items()}
+    assert dict(polars.read_delta(sink.url).select("_offset", "note").rows()) == in_paths  # as documented
+    assert sink.garbage(2**60) == []
+
+
+@pytest.mark.parametrize("keys", [1, 2, 3, 10])
+def test_directories_have_no_more_bytes_than_the_name_of_an_object_allows(keys: int) -> None:
+    columns = [f"c{number}" for number in range(keys)]
+    rows = pa.record_batch({column: ["z" * 200] for column in [*columns, "x"]})
+    [part] = DeltaPartitioning(tuple(map(partition_key, columns))).split(rows)
+    assert len(part.key.directory) <= 700
+    assert max(map(len, part.key.directory.split("/"))) <= 255
+    assert part.key.values == ("z" * 200,) * keys
+    assert ("z" in part.key.directory) == (keys < 3)
 
 
 # --- keys and tables that are refused

@@ -43,6 +43,12 @@ from kclient.spark.sink.partitions import (
 MARK: Final = "kclient.partition"
 """What a computed column has in its metadata: its key, as it is typed."""
 
+LONGEST_NAME: Final = 255
+"""The bytes of a name on a disk."""
+
+LONGEST_DIRECTORY: Final = 600
+"""Of the 1,024 bytes that the name of an object may have."""
+
 _COMPUTED: Final = re.compile(
     r"(?P<column>.+)_(?:(?P<plain>year|month|day|hour)|(?P<sized>bucket|truncate)_(?P<width>[1-9][0-9]{0,9}))",
     re.ASCII | re.DOTALL,
@@ -65,10 +71,17 @@ class DeltaPartitioning:
             yield Part(PartKey(self._directory(values), values), some.select(kept))
 
     def _directory(self, values: tuple[Any, ...]) -> str:
-        """Return where the files of a partition are: some readers take the values from there, not from the log."""
+        """Return where the files of a partition are: some readers take the values from there, not from the log.
+
+        A value that no directory can be named after is in the log alone: a shorter one would be another value.
+        """
+        longest = min(LONGEST_NAME, LONGEST_DIRECTORY // max(1, len(self.keys)))
+        names = [f"{quote(column_of(key), safe='')}=" for key in self.keys]
         texts = [NO_VALUE if (text := text_of(value)) is None else quote(text, safe="") for value in values]
-        names = [quote(column_of(key), safe="") for key in self.keys]
-        return "/".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))
+        return "/".join(
+            name + (text if len(name + text) <= longest else NO_VALUE)
+            for name, text in zip(names, texts, strict=True)
+        )
 
 
 def columns_of(path: str) -> list[str]:
