@@ -97,8 +97,8 @@ def table_writer(
     `sink` is `iceberg:CATALOG.NAMESPACE.TABLE`, with `catalog` a file in pyiceberg's form, or `delta:` and a directory
     that all executors share, or a URL of an object store, whose credentials come from the environment. The table is
     created for the columns of the query if it is not there; with `add_columns` the columns that it lacks are added.
-    `partition_by` are keys as `--partition-by` takes them. `job` must stay the same for as long as the query keeps its
-    checkpoint: batch 0 of a new checkpoint needs a new job.
+    `partition_by` are keys as `--partition-by` takes them; without, a table that is there keeps its own. `job` must
+    stay the same for as long as the query keeps its checkpoint: batch 0 of a new checkpoint needs a new job.
 
     Raises ConfigError for wrong arguments and a missing library. The function raises ConfigError for a table that does
     not fit, and SinkError: then the query ends, and nothing of the batch is in the table.

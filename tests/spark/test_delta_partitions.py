@@ -319,6 +319,19 @@ def test_directories_have_no_more_bytes_than_the_name_of_an_object_allows(keys: 
     assert ("z" in part.key.directory) == (keys < 3)
 
 
+@pytest.mark.parametrize("wanted", [(), ("topic",), ("day(_timestamp)",)])
+def test_a_table_that_is_there_keeps_its_keys(tmp_path: Path, wanted: tuple[str, ...]) -> None:
+    sink = created(tmp_path, "day(_timestamp)")
+    files = sink.prepare(LAYOUT.schema(), wanted, evolves=False)
+    assert files.partitioning == DeltaPartitioning((partition_key("day(_timestamp)"),))
+
+
+@pytest.mark.parametrize(("keys", "is_by"), [([], "nothing"), (["topic"], "_topic")])
+def test_other_keys_than_those_of_the_table_are_refused(tmp_path: Path, keys: list[str], is_by: str) -> None:
+    with pytest.raises(ConfigError, match=rf"is partitioned by {is_by}, and --partition-by says day\("):
+        created(tmp_path, *keys).check(LAYOUT.schema(), ("day(_timestamp)",), evolves=False)
+
+
 # --- keys and tables that are refused
 
 

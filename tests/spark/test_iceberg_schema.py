@@ -431,6 +431,9 @@ def test_a_tables_own_spec_is_followed(lake: Lake) -> None:
     assert sum(count for _, count in partitions(lake.table)) == 100
     assert len(partitions(lake.table)) == 4
     prepared(lake, rows.schema, "bucket(4,_offset)")
+    IcebergTable(TABLE, str(lake.catalog_file)).check(
+        rows.schema, (), evolves=False
+    )  # as for a query of the user
     with pytest.raises(ConfigError, match=r"is partitioned by bucket\(4,_offset\), and --partition-by says"):
         prepared(lake, rows.schema, "day(_timestamp)")
 

@@ -292,9 +292,9 @@ class DeltaSink:
         return TableFiles(self.url, schema, DeltaPartitioning(tuple(filter(None, keys.values()))))
 
     def _check_keys(self, keys: Mapping[str, PartitionKey | None], wanted: Sequence[str]) -> None:
-        """Refuse other keys than those of the table; the default follows it. Raises ConfigError."""
+        """Refuse other keys than those of the table; the default, and no keys, follow it. Raises ConfigError."""
         given = [partition_key(text) for text in wanted]
-        if list(keys.values()) != given and given != [partition_key("topic")]:
+        if list(keys.values()) != given and given not in ([], [partition_key("topic")]):
             raise ConfigError(
                 f"{self.name} is partitioned by {', '.join(keys) or 'nothing'}, and --partition-by says "
                 f"{', '.join(wanted)}. Leave --partition-by out to follow the table, or give another table."

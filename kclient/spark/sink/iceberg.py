@@ -369,7 +369,7 @@ class IcebergTable:
             )
         schema, spec = version.schema(), version.spec()
         here, wanted = spec_texts(spec, schema), list(keys)
-        if here != wanted and wanted != ["_topic"]:
+        if here != wanted and wanted not in ([], ["_topic"]):
             raise ConfigError(
                 f"{self.name} is partitioned by {', '.join(here) or 'nothing'}, and --partition-by says "
                 f"{', '.join(wanted)}. Leave --partition-by out to follow the table, or change the table's spec first."
