@@ -203,6 +203,12 @@ def test_a_schema_of_the_users_own_names_decoded_columns() -> None:
         check_columns([("value", "binary")], made.types)
 
 
+@pytest.mark.parametrize("comment", ["'x, y INT'", '"x\'s"', "'it''s'", r"'it\'s'", "''", "'a\nb'"])
+def test_a_comment_is_left_out(comment: str) -> None:
+    made = decoder(valueFormat="json", valueSchema=f"a INT COMMENT {comment}, `b c` STRING COMMENT {comment}")
+    assert made.types["value"] == "struct<a:int,b c:string>"
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
@@ -213,6 +219,12 @@ def test_a_schema_of_the_users_own_names_decoded_columns() -> None:
         ("struct<a:int", "at character 13 there is the end, expected '>'"),
         ("decimal(39,0)", "at most 38 digits"),
         ("a INT b STRING", "a comma or the end"),
+        ("` INT", "at character 1 there is '`', expected the name of a field"),
+        ("`` INT", "at character 1 there is '`', expected the name of a field"),
+        ("a INT COMMENT", "at character 14 there is the end, expected the text of the comment in quotes"),
+        ("a INT COMMENT x", "at character 15 there is 'x', expected the text of the comment"),
+        ("a INT COMMENT , b INT", "at character 15 there is ',', expected the text of the comment"),
+        ("a INT COMMENT 'x, b INT", "expected the text of the comment"),
         ("array<" * 60 + "int", "50 types"),
         ("a STRUCT<m: MAP<STRING,INT>>", "field a.m is a map"),
         ("a ARRAY<BINARY>", r"field a\[\] is binary"),

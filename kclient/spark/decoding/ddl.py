@@ -1,7 +1,7 @@
 """Arrow types, Spark's names for them, and a parser of Spark's DDL that needs no Spark.
 
     type   = name | decimal(p, s) | array<type> | map<type, type> | struct<field, …>
-    field  = name [:] type [COMMENT 'text']            a bare list of fields is a struct
+    field  = name [:] type [COMMENT 'text']            a bare list of fields is a struct; a text may be in "quotes" too
 
 NOT NULL is refused: a value that cannot be read becomes null, so no column can promise it.
 
@@ -84,7 +84,9 @@ def _quoted(name: str) -> str:
 
 
 DEEPEST: Final = 50
-_TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.)*')|([^\W]+)|([<>(),:])|(\S))")
+_NAME: Final = re.compile(r"\w+|`(?:[^`]|``)+`")
+_TEXT: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_TOKEN: Final = re.compile(rf"\s*(?:({_NAME.pattern})|({_TEXT.pattern})|(\S))", re.DOTALL)
 
 SIMPLE: Final = {name: kind for kind, name in NAMES.items()} | {
     "byte": pa.int8(),
@@ -184,7 +186,7 @@ class _Parser:
 
     def _field(self) -> pa.Field:
         name = self._peek()
-        if not re.match(r"[\w`]", name):
+        if not _NAME.fullmatch(name):
             self._fail("the name of a field")
         self._next += 1
         if self._peek() == ":":
@@ -193,8 +195,15 @@ class _Parser:
         if self._peek().upper() == "NOT":
             self._fail("no NOT NULL: what cannot be read becomes null")
         if self._peek().upper() == "COMMENT":
-            self._next += 2
+            self._comment()
         return pa.field(name[1:-1].replace("``", "`") if name[0] == "`" else name, kind)
+
+    def _comment(self) -> None:
+        self._next += 1
+        if not _TEXT.fullmatch(self._peek()):
+            self._fail("the text of the comment in quotes")
+        while _TEXT.fullmatch(self._peek()):  # 'it''s' is one text
+            self._next += 1
 
     def _number(self) -> int:
         digits = self._peek()
