@@ -36,6 +36,14 @@ DAMAGE: Final = (
     RecursionError, DecimalException,
 )  # fmt: skip
 """What reading foreign bytes raises."""
+FAULTS: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
+    ((UnicodeDecodeError,), ": a text in it is not UTF-8"),
+    ((EOFError, IndexError), ": it ends too early, or has a branch or symbol that its schema lacks"),
+    (
+        (KeyError,),
+        ": it has a branch or symbol that its schema lacks, or two fields for one of the reader schema",
+    ),
+)
 
 
 @attrs.frozen
@@ -68,7 +76,7 @@ class AvroReader:
             try:
                 return read(stream, writer, reader)[VALUE]
             except unresolved as exc:
-                raise ValueError("writer and reader do not agree") from exc
+                raise BadValueError("its schema and the reader schema do not agree") from exc
 
         return cls(reading, elements_of(written, None if same else wanted))
 
@@ -81,8 +89,11 @@ class AvroReader:
             made = self.read(stream)
         except TooManyElements:
             raise BadValueError(too_many(limit, option)) from None
+        except BadValueError:
+            raise
         except DAMAGE as exc:
-            raise BadValueError(f"it does not follow its schema ({type(exc).__name__})") from exc
+            why = next((text for kinds, text in FAULTS if isinstance(exc, kinds)), "")
+            raise BadValueError(f"it does not follow its schema{why}") from exc
         if left := len(data) - stream.tell():
             raise BadValueError(f"{left} bytes are left after it")
         return made

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
+from kclient.deserializers.elements import BadValueError
 from kclient.errors import ConfigError
 
 PRIMITIVE_TYPES: Final = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -173,16 +174,16 @@ def counted_from_zero(parsed: Any) -> Any:
 
 
 def decimal_of(data: bytes, writer: Any, _reader: Any = None) -> Decimal:
-    """Return the number written with this schema. Raises ValueError if it has more digits than the schema allows.
+    """Return the number written with this schema. Raises BadValueError if it has more digits than the schema allows.
 
     The library's own function takes quadratic time, and rounds a number with too many digits.
     """
     unscaled = int.from_bytes(data, "big", signed=True)
     scale = writer.get("scale", 0)
     if unscaled.bit_length() > MOST_BITS or len(str(abs(unscaled))) > writer["precision"]:
-        raise ValueError("more digits than the precision allows")
+        raise BadValueError("a decimal in it has more digits than its schema allows")
     if not 0 <= scale <= MOST_DIGITS:
-        raise ValueError("a scale beyond all digits")
+        raise BadValueError(f"a decimal in it has a scale beyond {MOST_DIGITS:,}")
     return Decimal(unscaled).scaleb(-scale, EXACT)
 
 

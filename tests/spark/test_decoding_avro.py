@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kclient.deserializers.avro import AvroReader
+from kclient.deserializers.elements import BadValueError
 from kclient.errors import ConfigError, ConnectError, DecodeError
 from kclient.network import schema_registry as registry_module
 from kclient.spark.decoding import avro_format
@@ -376,6 +378,44 @@ def test_a_decimal_with_more_digits_than_its_column_is_a_bad_value(registry: Reg
     given = [number(15, 1), number(10**38 - 1, 20), number(10**38, 20), number(10**999, 420)]
     most = Decimal(10**38 - 1).scaleb(-2, Context(prec=38))
     assert values_of(made, [frame + data for data in given]) == [Decimal("0.15"), most, None, None]
+
+
+R = {"type": "record", "name": "R", "fields": [{"name": "f", "type": "int"}]}
+
+
+@pytest.mark.spec("SP-76")
+@pytest.mark.parametrize(
+    ("writer", "reader", "data", "why"),
+    [
+        ("string", None, b"\x02\xff", "it does not follow its schema: a text in it is not UTF-8"),
+        (
+            "long",
+            None,
+            b"",
+            "it does not follow its schema: it ends too early, or has a branch or symbol that ",
+        ),
+        (
+            ["null", "int"],
+            None,
+            b"\x06",
+            "it does not follow its schema: it has a branch or symbol that its schema lacks",
+        ),
+        (DECIMAL, None, b"\x04\x7f\xff", "a decimal in it has more digits than its schema allows"),
+        (["null", "int"], "int", b"\0", "its schema and the reader schema do not agree"),
+        (
+            {**R, "fields": [*R["fields"], {"name": "g", "type": "int"}]},
+            {**R, "fields": [{"name": "f", "type": "int", "aliases": ["g"]}]},
+            b"\2\2",
+            "it does not follow its schema: it has a branch or symbol that its schema lacks, or two fields for one of "
+            "the reader schema",
+        ),
+    ],
+)
+def test_a_bad_value_says_what_is_wrong_with_it(writer: Any, reader: Any, data: bytes, why: str) -> None:
+    read = AvroReader.of(json.dumps(writer), None if reader is None else json.dumps(reader))
+    with pytest.raises(BadValueError) as caught:
+        read.value(data, 0, 10, "")
+    assert str(caught.value).startswith(why)
 
 
 STATE = {"type": "enum", "name": "State", "symbols": ["PAID", "REFUSED"]}

@@ -282,7 +282,8 @@ def test_a_new_field_that_does_not_follow_its_schema_makes_the_value_bad(registr
     assert found.new == {0: '{"b":"xy"}'}
     assert found.array.to_pylist() == [{"a": 1}, None]
     why = (
-        "the fields that the schema does not name cannot be kept: it does not follow its schema (UnicodeDecodeError). "
+        "the fields that the schema does not name cannot be kept: it does not follow its schema: "
+        "a text in it is not UTF-8. "
         "With --on-new-field ignore it lands without them"
     )
     assert (found.bad[1].reason, found.bad[1].schema_id) == (why, 1)

@@ -102,8 +102,8 @@ def decode_apart(
     """Convert all at once; if that fails, half as many, down to each bad value; after it more again.
 
     So a value means the same beside any other values, and a batch without bad values is converted in one call.
-    `convert` raises Refused; a bad value becomes null. If a call of `convert` is slow, `fault_of` finds most bad
-    values of a few hundred one by one, at a low cost for each.
+    `convert` raises ConversionError; a bad value becomes null. If a call of `convert` is slow, `fault_of` finds most
+    bad values of a few hundred one by one, at a low cost for each.
     """
     arrays: list[pa.Array] = [pa.nulls(0, kind)]
     bad: dict[int, BadValue] = {}
@@ -165,7 +165,7 @@ class TextFormat:
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Return binary as text, without a copy. Raises Refused."""
+    """Return binary as text, without a copy. Raises ConversionError."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

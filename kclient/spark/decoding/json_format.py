@@ -56,6 +56,9 @@ READ_AS_TEXT: Final = (
     pa.date32(),
     TIMESTAMP_NTZ,
 )  # which Arrow's parser does not take as ISO 8601, or not strictly
+NO_JSON: Final = "it is not JSON"
+NOT_ONE: Final = "it is not exactly one JSON document"
+NOT_A_TIME: Final = "a date or time in it is not ISO 8601"
 BEFORE, AFTER, NOTHING, NULL, EMPTY, LINE = map(pa.scalar, ('{"v":', "}", "", "null", "{}", "\n"))
 SPACE: Final = " \t\r\n"
 LINE_END: Final = pc.MatchSubstringOptions("\n")
@@ -149,7 +152,7 @@ class JsonFormat:
 
 
 def _lines(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return texts that begin and end as objects do, and which of them were null. Raises Refused for other texts.
+    """Return texts that begin and end as objects do, and which of them were null. Raises ConversionError.
 
     A line of these cannot be part of an object with the next one: inside one document, a comma always stands between a
     closing brace before a line end and an opening brace after it.
@@ -170,7 +173,10 @@ def _are_objects(texts: pa.Array) -> bool:
 
 
 def _read(texts: pa.Array, schema: pa.Schema, unexpected: str, above: str) -> pa.Table:
-    """Return one row for each text. Raises Refused. `above` is the path of the schema's fields for the parser."""
+    """Return one row for each text; `above` is the path of the schema's fields for the parser.
+
+    Raises ConversionError.
+    """
     data = pc.binary_join_element_wise(texts, NOTHING, LINE).buffers()[2]
     try:
         table = pj.read_json(
@@ -244,11 +250,7 @@ def _reason(problem: str, above: str = "") -> str:
     if match := _PARSE_ERROR.search(problem):
         field = (match["field"] or "").removeprefix(above).strip("/").replace("/", ".")
         return f"field {field} {match['what']}" if field else match["what"]
-    return (
-        "a date or time in it is not ISO 8601"
-        if "cast" in problem or "parse" in problem
-        else "it is not JSON"
-    )
+    return NOT_A_TIME if "cast" in problem or "parse" in problem else NO_JSON
 
 
 # --- counting elements -----------------------------------------------------------------------------------------------
@@ -333,9 +335,6 @@ def _plain(name: bytes) -> bytes:
 # --- the fault of one document ---------------------------------------------------------------------------------------
 
 
-NO_JSON: Final = "it is not JSON"
-NOT_ONE: Final = "it is not exactly one JSON document"
-NOT_A_TIME: Final = "a date or time in it is not ISO 8601"
 UNSURE: Final = ("\0", "Inf", "-NaN")  # other readers of JSON differ here
 Check: TypeAlias = Callable[[Any], str | None]
 MOST: Final = {32: 3.403e38, 64: sys.float_info.max}

@@ -41,7 +41,7 @@ from kclient.spark.decoding.formats import (
     of_good,
 )
 from kclient.spark.decoding.protobuf_new_fields import new_fields_of, with_new_fields, without_extensions
-from kclient.spark.decoding.protobuf_schema import NO_TEXT, MessageColumn, MessageColumns
+from kclient.spark.decoding.protobuf_schema import NO_TEXT_IN_IT, MessageColumn, MessageColumns
 from kclient.spark.decoding.protobuf_wire import GROUP, GROUP_END, LENGTH, VARINT, Damaged, varint, width
 from kclient.spark.decoding.protobuf_writers import Writers
 
@@ -138,11 +138,11 @@ class _Reader:
     per_byte: float
 
     def build(self, messages: list[Any]) -> pa.Array:
-        """Build the column of messages. Raises Refused if a value does not fit its column."""
+        """Build the column of messages. Raises ConversionError if a value does not fit its column."""
         try:
             return self.column.build(messages)
         except (pa.ArrowInvalid, UnicodeDecodeError):
-            raise ConversionError(NO_TEXT) from None
+            raise ConversionError(NO_TEXT_IN_IT) from None
 
 
 @functools.lru_cache(maxsize=64)
@@ -166,7 +166,7 @@ def _parser(library: Any, descriptor: Any, *, requires: bool) -> Callable[[bytes
         except damaged:
             raise ConversionError(f"it is not a {descriptor.full_name}") from None
         except UnicodeDecodeError:
-            raise ConversionError(NO_TEXT) from None
+            raise ConversionError(NO_TEXT_IN_IT) from None
         if requires and not message.IsInitialized():
             raise ConversionError("it lacks a field that its schema requires")
         return message

@@ -36,7 +36,7 @@ LAST_SECOND: Final = 253_402_300_799
 LAST_NANO: Final = 999_999_999
 """The years 1 to 9999, the range of a Timestamp."""
 
-NO_TEXT: Final = "a string in it is not UTF-8"
+NO_TEXT_IN_IT: Final = "a string in it is not UTF-8"
 
 Build: TypeAlias = Callable[[list[Any]], pa.Array]
 
@@ -165,7 +165,7 @@ def _in_order(entries: Any) -> list[tuple[Any, Any]]:
     try:
         return sorted(entries.items(), key=itemgetter(0))
     except TypeError:  # proto2 returns a key that is not UTF-8 as bytes
-        raise ConversionError(NO_TEXT) from None
+        raise ConversionError(NO_TEXT_IN_IT) from None
 
 
 def _offsets(lists: Sequence[Sequence[Any]]) -> pa.Array:
