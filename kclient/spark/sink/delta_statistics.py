@@ -23,6 +23,7 @@ COLUMNS: Final = 32
 """So many columns have statistics, as in Delta's own writers: what a log holds is read by each reader of the table."""
 
 LONGEST_TEXT: Final = 32
+_LISTS: Final = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -52,7 +53,12 @@ def statistics(footer: bytes) -> str:
 
 def _columns(metadata: pq.FileMetaData) -> Iterable[_Column]:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    for index, (path, kind) in enumerate(_leaves(metadata.schema.to_arrow_schema())):
+    leaves = list(_leaves(metadata.schema.to_arrow_schema()))
+    if (
+        len(leaves) != metadata.num_columns
+    ):  # a type that hides others: each leaf would get bounds of another one
+        return
+    for index, (path, kind) in enumerate(leaves):
         if path is not None and index < COLUMNS:
             yield _Column(path, kind, [group.column(index).statistics for group in groups])
 
@@ -67,7 +73,7 @@ def _leaves(
             yield from _leaves(field.type, path)
         elif pa.types.is_map(field.type):
             yield from _leaves([field.type.key_field, field.type.item_field], None)
-        elif pa.types.is_list(field.type):
+        elif any(is_one(field.type) for is_one in _LISTS):
             yield from _leaves([field.type.value_field], None)
         else:
             yield path, field.type
