@@ -407,6 +407,8 @@ def test_a_table_of_another_program_is_followed_by_the_name_of_its_column(
             r"_offset_truncate_4 is int32, and truncate\(4,_offset\) is int64",
         ),
         ("_offset_month", pa.string(), "2026-11", "its partition column _offset_month is in no row"),
+        ("_offset_truncate_2147483648", pa.int64(), 0, "_offset_truncate_2147483648 is in no row"),
+        ("_offset_bucket_9999999999", pa.int32(), 0, "_offset_bucket_9999999999 is in no row"),
     ],
 )
 def test_a_table_whose_column_has_other_values_is_refused(

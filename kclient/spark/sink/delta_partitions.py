@@ -31,6 +31,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink.buckets import buckets_of
 from kclient.spark.sink.manifest import WrittenFile
 from kclient.spark.sink.partitions import (
+    MAX_WIDTH,
     NO_VALUE,
     Part,
     PartitionKey,
@@ -141,6 +142,8 @@ def _named(column: str) -> PartitionKey | None:
     if match is None:
         return None
     width = None if match["width"] is None else int(match["width"])
+    if width is not None and width > MAX_WIDTH:
+        return None
     return PartitionKey(match["plain"] or match["sized"], match["column"], width)
 
 
