@@ -14,6 +14,7 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from tests.spark.jobs.delta_job_support import DeltaLake
+from tests.spark.jobs.iceberg_support import Lake
 from tests.spark.jobs.support import Landed
 from tests.spark.jobs.table_support import (
     TableLake,
@@ -29,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spread, pytest.mark.exhaustive, pyte
 KILLS = 2
 SECONDS = 260
 EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
-FORMATS: dict[str, type[TableLake]] = {"delta": DeltaLake}
+FORMATS: dict[str, type[TableLake]] = {"delta": DeltaLake, "iceberg": Lake}
 SMALL = {**CONF, "spark.pyspark.python": sys.executable, "spark.executor.memory": "600m"}
 
 
