@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow as pa
 import pytest
 
 from kclient.errors import SinkError
-from kclient.spark.sink import tables
+from kclient.spark.sink import atomic_files, delta, tables
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.delta_log import TransactionLog
 from kclient.spark.sink.tables import TableCommit, TableProgress
@@ -22,7 +23,7 @@ from tests.spark.delta_log_support import (
     forget_before,
     log_of,
 )
-from tests.spark.delta_support import JOB, TP, created, offsets, other_writer, written
+from tests.spark.delta_support import JOB, LAYOUT, TP, created, offsets, other_writer, written
 from tests.spark.memory_table import PausedRuntime
 
 LATER = 2**60
@@ -141,3 +142,24 @@ def test_a_table_that_was_made_again_with_as_many_versions_is_another_one(sink: 
     assert commit(running, written(sink, 0))
     wanted = TableProgress(batch=0, offsets={TP: 10}, first={TP: 0})
     assert progress(sink) == wanted == running.progress(running.load(), JOB)
+
+
+# --- what survives a loss of power
+
+
+def test_a_creation_and_new_columns_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As each commit is: else the checkpoint of a job could know a table that is not there any more."""
+    synced, syncs = list[Path](), atomic_files.sync
+
+    def sync(path: Path) -> None:
+        synced.append(path)
+        syncs(path)
+
+    monkeypatch.setattr(atomic_files, "sync", sync)
+    monkeypatch.setattr(delta, "sync", sync)
+    sink = created(tmp_path / "new")
+    log, table = log_of(sink), Path(sink.url)
+    assert synced == [tmp_path / "new", tmp_path, log / f"{0:020d}.json", log, table]
+    synced.clear()
+    sink.prepare(LAYOUT.schema().append(pa.field("note", pa.string())), ("topic",), evolves=True)
+    assert synced == [log / f"{1:020d}.json", log]

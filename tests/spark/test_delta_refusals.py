@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from deltalake.schema import ArrayType, Field, MapType, StructType
+from deltalake.table import TableAlterer
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink import delta, tables
@@ -243,6 +245,25 @@ def test_columns_that_delta_rs_refuses_are_not_tried_again(
     with pytest.raises(SinkError, match=r"Duplicate field name .*_OFFSET.*do not allow it"):
         sink.prepare(other_case, ("topic",), evolves=True)
     assert len(loads) == 2
+
+
+@pytest.mark.parametrize(
+    ("says", "tries"), [("Permission denied", 1), ("Failed to commit transaction: 0", tables.LOAD_TRIES)]
+)
+def test_only_a_version_that_is_there_is_a_conflict_of_new_columns(
+    sink: DeltaSink, monkeypatch: pytest.MonkeyPatch, says: str, tries: int
+) -> None:
+    met = list[str]()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        met.append(says)
+        raise CommitFailedError(says)
+
+    monkeypatch.setattr(TableAlterer, "add_columns", refuse)
+    running = DeltaSink(sink.url, PausedRuntime.seeded(1))
+    with pytest.raises(SinkError, match=says if tries == 1 else "version 1 is another writer's"):
+        running.prepare(LAYOUT.schema().append(pa.field("note", pa.string())), ("topic",), evolves=True)
+    assert len(met) == tries
 
 
 def test_a_table_that_was_written_again_with_the_wider_type_takes_the_next_batch(sink: DeltaSink) -> None:

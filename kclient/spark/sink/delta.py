@@ -35,7 +35,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -51,7 +51,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.log import get_logger
 from kclient.runtime import Runtime
 from kclient.spark.sink import store, table_files
-from kclient.spark.sink.atomic_files import sink_errors, sync
+from kclient.spark.sink.atomic_files import make_directory, sink_errors, sync
 from kclient.spark.sink.delta_errors import delta_errors
 from kclient.spark.sink.delta_features import check_features
 from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
@@ -192,11 +192,10 @@ class DeltaSink:
         does not fit the files any more.
         """
         from deltalake import CommitProperties
-        from deltalake.exceptions import CommitFailedError
 
         self._check_fits(base, commit.files)
         number, keys = base.version() + 1, base.metadata().partition_columns
-        with self._errors("committing into it"):
+        with self._errors("committing into it"), _conflicts(number):
             before = progress_of(commit.job, self._known(base))
             _check_new(base, commit, before)
             properties = CommitProperties(
@@ -204,18 +203,13 @@ class DeltaSink:
                 app_transactions=_transactions(before, commit, number),
                 custom_metadata={"kclient.job": commit.job, "kclient.batch": commit.batch},
             )
-            try:
-                base.create_write_transaction(
-                    [self._add(file, keys) for file in commit.files],
-                    mode="append",
-                    schema=base.schema(),
-                    partition_by=keys,
-                    commit_properties=properties,
-                )
-            except CommitFailedError as exc:
-                if _TAKEN.search(str(exc)) is None:
-                    raise
-                raise TableConflict(f"version {number} is another writer's") from exc
+            base.create_write_transaction(
+                [self._add(file, keys) for file in commit.files],
+                mode="append",
+                schema=base.schema(),
+                partition_by=keys,
+                commit_properties=properties,
+            )
         self._sync(number)
 
     # --- making the table
@@ -250,30 +244,31 @@ class DeltaSink:
         from deltalake import DeltaTable
 
         schema, partitions = new_table(self.name, columns, keys)
+        if not is_remote(self.url):
+            with sink_errors(Path(self.url)):
+                make_directory(Path(self.url))
         with self._errors("creating it"):
-            DeltaTable.create(
+            table = DeltaTable.create(
                 self.url,
                 schema=schema,
                 mode="ignore",  # another job may have been faster
                 partition_by=partitions,
                 storage_options=storage_options(self.url),
             )
+        self._sync(table.version(), Path(self.url))
 
     def _add_columns(self, version: DeltaTable, columns: pa.Schema) -> None:
         from deltalake import CommitProperties
-        from deltalake.exceptions import CommitFailedError
 
-        more = pa.schema(_missing(version, columns))
+        more, number = pa.schema(_missing(version, columns)), version.version() + 1
         if not more:
             return
-        with self._errors("adding columns to it"):
-            try:
-                version.alter.add_columns(
-                    delta_schema(self.name, more).fields,
-                    commit_properties=CommitProperties(max_commit_retries=0),
-                )
-            except CommitFailedError as exc:
-                raise TableConflict(f"version {version.version() + 1} is another writer's") from exc
+        with self._errors("adding columns to it"), _conflicts(number):
+            version.alter.add_columns(
+                delta_schema(self.name, more).fields,
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+        self._sync(number)
 
     def _files(
         self, version: DeltaTable, rows: pa.Schema, wanted: Sequence[str], *, may_add: bool = False
@@ -423,13 +418,16 @@ class DeltaSink:
             stats=json.dumps({"numRecords": file.rows}) if file.footer is None else statistics(file.footer),
         )
 
-    def _sync(self, version: int) -> None:
-        """Put a version on the disk, where the table is on one: a checkpoint says next that its batch is done."""
+    def _sync(self, version: int, *more: Path) -> None:
+        """Put a version on the disk, where the table is on one: a checkpoint says next that its batch is done.
+
+        `more` are directories to which its log was added.
+        """
         if not is_remote(self.url):
             path = Path(self.url) / DIRECTORY / f"{version:020d}.json"
             with sink_errors(path):
-                sync(path)
-                sync(path.parent)
+                for place in (path, path.parent, *more):
+                    sync(place)
 
     def _errors(self, doing: str) -> AbstractContextManager[None]:
         return delta_errors(self.url, doing)
@@ -532,6 +530,19 @@ def family_of(job: str, transactions: Mapping[str, int]) -> dict[str, TableProgr
             found[unquote(app.split("/")[1])][app] = number
     ours = {name: progress_of(name, numbers) for name, numbers in found.items() if owner(name) == job}
     return {name: progress for name, progress in ours.items() if progress is not None}
+
+
+@contextmanager
+def _conflicts(version: int) -> Iterator[None]:
+    """Turn delta-rs' error for a version that is there into TableConflict, and no other of its errors."""
+    from deltalake.exceptions import CommitFailedError
+
+    try:
+        yield
+    except CommitFailedError as exc:
+        if _TAKEN.search(str(exc)) is None:
+            raise
+        raise TableConflict(f"version {version} is another writer's") from exc
 
 
 def _missing(version: DeltaTable, columns: pa.Schema) -> list[pa.Field]:

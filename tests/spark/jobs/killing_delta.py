@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from kclient.spark.group_progress import GroupCommitter
 from kclient.spark.ingest.checkpoint import Checkpoint
-from kclient.spark.sink import delta, parquet, tables
+from kclient.spark.sink import parquet, tables
 from kclient.spark.sink.delta import DeltaSink
 from tests.spark.jobs.killing import Step, main
 
@@ -25,7 +25,7 @@ STEPS: Mapping[str, Step] = {
     "before the commit": Step(DeltaSink, "try_commit", "before"),
     "before the log": Step(DeltaTable, "create_write_transaction", "before"),
     "after the log": Step(DeltaTable, "create_write_transaction", "after"),
-    "after the log is on the disk": Step(delta, "sync", "after"),
+    "after the log is on the disk": Step(DeltaSink, "_sync", "after"),
     "after the commit": Step(tables, "commit", "after"),
     "before the checkpoint's commit": Step(Checkpoint, "commit", "before"),
     "after the checkpoint's commit": Step(Checkpoint, "commit", "after"),
@@ -42,6 +42,7 @@ SAMPLE: tuple[tuple[str, int], ...] = (
 
 KILLS: tuple[tuple[str, int], ...] = (
     *((step, 0) for step in STEPS),
+    ("after the log is on the disk", 1),  # that of the first batch; the one before is of the table's creation
     # Batches after the first.
     ("after the offsets are written", 2),
     ("after a rename", 4),
