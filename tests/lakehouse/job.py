@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -27,6 +28,7 @@ from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.progress import BatchProgress, IngestPlan, IngestResult
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.stop_signals import StopRequest
+from kclient.spark.ingest.worker_pool import BatchWork
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest, parquet
@@ -95,15 +97,17 @@ class Process:
 
     # --- what the run works with
 
-    def write(
-        self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget
-    ) -> list[WrittenRange]:
-        """Write ranges one after another, as a pool of one worker does."""
+    def begin(self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget) -> BatchWork:
+        """Begin nothing yet, as a pool of one worker does."""
+        return BatchWork(ranges, options, target, deque())
+
+    def finish(self, work: BatchWork) -> list[WrittenRange]:
+        """Write ranges one after another."""
         written = []
-        for wanted in ranges:
+        for wanted in work.ranges:
             self.runtime.pause(self.runtime.rng.uniform(0.0, WRITE_SECONDS))
             self.writing = wanted
-            written.append(write_batches(wanted, self._read(wanted, target), target))
+            written.append(write_batches(wanted, self._read(wanted, work.target), work.target))
             if self.sleeps_writing:
                 self.world.scheduler.freeze(self.task, self.runtime.now() + self.sleeps_writing)
                 self.sleeps_writing = 0.0

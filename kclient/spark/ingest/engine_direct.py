@@ -9,6 +9,10 @@
 
 After a crash the same batch runs again over the same offsets: before its manifest it writes the same names, after it
 there is nothing left to do. So each record counts once.
+
+Where no two attempts write the same name (tables, object stores), workers begin with the files of the next batch while
+this one is committed. A crash then leaves files that count nowhere, as one in the middle of a batch does: its offsets
+are in the checkpoint only once this batch is done.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ import os
 from contextlib import closing
 from typing import Final
 
+import attrs
+
+from kclient.errors import KclientError
 from kclient.runtime import Runtime
 from kclient.spark.group_progress import GroupCommitter
 from kclient.spark.ingest.batch_commit import BatchTimes, LandedBatch
@@ -24,7 +31,7 @@ from kclient.spark.ingest.checkpoint import Offsets
 from kclient.spark.ingest.preflight import Prepared
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
 from kclient.spark.ingest.stop_signals import StopRequest
-from kclient.spark.ingest.worker_pool import WorkerPool
+from kclient.spark.ingest.worker_pool import BatchWork, WorkerPool
 from kclient.spark.ranges import NO_LIMIT, Limit
 from kclient.spark.sink.manifest import batch_name
 from kclient.spark.stream import Stream
@@ -40,6 +47,15 @@ def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> Inge
     with closing(WorkerPool(prepared.settings.parallelism or os.cpu_count() or 1, prepared.locks)) as pool:
         pool.start(prepared.plan.tasks)
         return _DirectEngine(prepared.claim(), pool, listener, stop).run()
+
+
+@attrs.frozen
+class _Ahead:
+    """A batch whose files are written while the one before it is committed."""
+
+    end: Offsets
+    work: BatchWork
+    began_ms: int
 
 
 class _DirectEngine:
@@ -59,6 +75,7 @@ class _DirectEngine:
         self._runtime = Runtime()
         self._listener = listener
         self._stop = stop
+        self._ahead: _Ahead | None = None
 
     def run(self) -> IngestResult:
         if self._trigger.kind == "availableNow":
@@ -68,9 +85,9 @@ class _DirectEngine:
         if position.end is not None:  # an earlier run began this batch: read the same offsets again
             self._land(batch, start, position.end)
             batch, start = batch + 1, position.end
-        while not self._stop:
+        while not self._stop or self._ahead is not None:
             began = self._now
-            end: Offsets = self._stream.latest(dict(start), self._limit)
+            end = self._stream.latest(dict(start), self._limit) if self._ahead is None else self._ahead.end
             if end != start:
                 # Written before the batch runs: a run after a crash must read the same offsets again.
                 self._prepared.epoch.check()
@@ -90,12 +107,16 @@ class _DirectEngine:
     def _land(self, batch: int, start: Offsets, end: Offsets) -> None:
         """Write a batch that the checkpoint has begun, commit it, and report it."""
         began_ms = self._runtime.wall_ms()
+        ahead, self._ahead = self._ahead, None
         whole, written = self._committer.committed_manifest(batch, end), []
+        if ahead is not None and (whole is not None or ahead.end != end):  # another run has decided the batch
+            self._pool.finish(ahead.work)
+            ahead = None
         if whole is None:
-            ranges = self._stream.ranges(dict(start), dict(end))
-            target = self._prepared.target.of_batch(batch)
-            written = self._pool.write(ranges, self._prepared.options, target)
-            whole = self._committer.count(batch_name(batch), start, end, written, began_ms)
+            work = self._begin(batch, start, end) if ahead is None else ahead
+            written = self._pool.finish(work.work)
+            self._ahead = self._begin_next(batch + 1, end)
+            whole = self._committer.count(batch_name(batch), start, end, written, work.began_ms)
         counted_ms = self._runtime.wall_ms()
         self._checkpoint.commit(batch)
         self._mirror(end)
@@ -104,6 +125,23 @@ class _DirectEngine:
         self._listener.batch(
             self._committer.report(batch, LandedBatch.of(whole, written), self._stream.ends, times)
         )
+
+    def _begin(self, batch: int, start: Offsets, end: Offsets) -> _Ahead:
+        """Have the workers begin with the files of a batch."""
+        began_ms = self._runtime.wall_ms()
+        ranges = self._stream.ranges(dict(start), dict(end))
+        target = self._prepared.target.of_batch(batch)
+        return _Ahead(end, self._pool.begin(ranges, self._prepared.options, target), began_ms)
+
+    def _begin_next(self, batch: int, start: Offsets) -> _Ahead | None:
+        """Have the workers begin with the next batch, if it need not wait for the commit of this one."""
+        if self._stop or self._trigger.kind != "availableNow" or not self._prepared.target.has_unique_names:
+            return None
+        try:
+            end = self._stream.latest(dict(start), self._limit)
+            return None if end == start else self._begin(batch, start, end)
+        except KclientError:  # this batch is committed first: then the next look meets it again
+            return None
 
     def _mirror(self, end: Offsets) -> bool | None:
         """Commit to the group, if there is one."""

@@ -21,7 +21,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 import attrs
 
@@ -71,13 +71,16 @@ class WorkerProcess:
         self.lifeline.close()
 
 
-class BatchWork(NamedTuple):
+@attrs.define(eq=False)
+class BatchWork:
     """The ranges of one batch, the indexes of those that wait, and the results."""
 
     ranges: Sequence[OffsetRange]
+    options: SourceOptions
+    target: DirectTarget
     waiting: deque[int]
-    attempts: Counter[int]
-    results: dict[int, WrittenRange]
+    attempts: Counter[int] = attrs.field(factory=Counter)
+    results: dict[int, WrittenRange] = attrs.field(factory=dict)
 
 
 class WorkerPool:
@@ -100,15 +103,23 @@ class WorkerPool:
         self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget
     ) -> list[WrittenRange]:
         """Write every range; the results are in their order. Raises as `write_range` does."""
+        return self.finish(self.begin(ranges, options, target))
+
+    def begin(self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget) -> BatchWork:
+        """Give each idle worker a range, and return. `finish` does the rest; pass it every work, one after another."""
+        work = BatchWork(ranges, options, target, deque(range(len(ranges))))
+        self._hand_out(work)
+        return work
+
+    def finish(self, work: BatchWork) -> list[WrittenRange]:
+        """Write what is left of a work; the results are in the order of its ranges. Raises as `write_range` does."""
         if self._size == 1:
-            return [write_range(wanted, options, target) for wanted in ranges]
-        work = BatchWork(ranges, deque(range(len(ranges))), Counter(), {})
-        while len(work.results) < len(ranges):
-            while work.waiting and (worker := self._idle()) is not None:
-                self._send(worker, work, options, target)
+            return [write_range(wanted, work.options, work.target) for wanted in work.ranges]
+        while len(work.results) < len(work.ranges):
             for worker in self._ready():
                 self._receive(worker, work)
-        return [work.results[index] for index in range(len(ranges))]
+            self._hand_out(work)
+        return [work.results[index] for index in range(len(work.ranges))]
 
     def close(self) -> None:
         """End the workers; what they were writing stays hidden or is not counted."""
@@ -117,6 +128,10 @@ class WorkerPool:
                 worker.process.kill()
             worker.end()
         self._workers.clear()
+
+    def _hand_out(self, work: BatchWork) -> None:
+        while self._size > 1 and work.waiting and (worker := self._idle()) is not None:
+            self._send(worker, work)
 
     def _idle(self) -> WorkerProcess | None:
         for worker in self._workers:
@@ -127,13 +142,11 @@ class WorkerPool:
         self.start(len(self._workers) + 1)
         return self._workers[-1]
 
-    def _send(
-        self, worker: WorkerProcess, work: BatchWork, options: SourceOptions, target: DirectTarget
-    ) -> None:
+    def _send(self, worker: WorkerProcess, work: BatchWork) -> None:
         worker.index = work.waiting.popleft()
         work.attempts[worker.index] += 1
         with suppress(BrokenPipeError, ConnectionResetError):  # it died: `_receive` sees it
-            worker.pipe.send((work.ranges[worker.index], options, target))
+            worker.pipe.send((work.ranges[worker.index], work.options, work.target))
 
     def _ready(self) -> list[WorkerProcess]:
         pipes = wait([worker.pipe for worker in self._workers if worker.index is not None])

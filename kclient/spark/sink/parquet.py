@@ -441,6 +441,12 @@ class DirectTarget:
     table: TableFiles | None = None
     token: str = attrs.field(factory=lambda: Runtime().random_bytes(TOKEN_BYTES).hex())
 
+    @property
+    def has_unique_names(self) -> bool:
+        """Whether no two attempts at a range, of this run or of another, write files of the same name."""
+        is_unique = self.table is not None or is_remote(self.root)
+        return is_unique and (self.dead is None or is_remote(self.dead))
+
     def of_batch(self, batch: int) -> DirectTarget:
         """Return the target for the rows of one batch."""
         return attrs.evolve(self, layout=attrs.evolve(self.layout, batch=batch))
