@@ -35,8 +35,9 @@ class Child:
         return self.process.poll() is None
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, no responses are sent."""
+        """SIGSTOP: connections stay open, no responses are sent. Return when all threads have stopped, or ended."""
         os.killpg(self.process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """SIGCONT."""

@@ -124,6 +124,6 @@ def ruled(
 
 
 def delete_topic(kafka: KafkaCluster, topic: str) -> None:
-    """Delete a topic that would slow down what comes after it."""
+    """Delete a topic that would slow down what comes after it. Return when it is gone."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, **QUIET})
-    admin.delete_topics([topic])[topic].result(timeout=SECONDS)
+    admin.delete_topics([topic], operation_timeout=SECONDS)[topic].result(timeout=SECONDS)

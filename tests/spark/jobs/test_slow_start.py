@@ -40,7 +40,11 @@ def attempts(monkeypatch: pytest.MonkeyPatch, *ends: str, reported: int = 0) -> 
 
     monkeypatch.setattr(engine_spark, "session_of", no_session)
     stand_in = SimpleNamespace(
-        settings=None, checkpoint=Checkpoint("unused"), epoch=None, with_table=lambda: stand_in
+        settings=None,
+        checkpoint=Checkpoint("unused"),
+        epoch=None,
+        claim=lambda: stand_in,
+        with_table=lambda: stand_in,
     )
     monkeypatch.setattr(engine_spark, "with_schema", lambda prepared, _: prepared)
     monkeypatch.setattr(engine_spark, "_SparkEngine", Engine)

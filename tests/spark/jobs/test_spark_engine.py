@@ -82,6 +82,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, root: Path, query: Query) -> str:
         plan=SimpleNamespace(partitions=()),
         table=None,
         epoch=None,
+        claim=lambda: prepared,
         with_table=lambda: prepared,
     )
     return engine_spark.run(
