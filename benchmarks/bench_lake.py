@@ -48,7 +48,7 @@ from localkafka import KafkaCluster
 from locals3 import S3Server
 
 TOPIC, PARTITIONS, BATCHES = "rows", 6, 5
-RECORDS, QUICK_RECORDS = 2_000_000, 300_000
+RECORDS, QUICK_RECORDS = 4_000_000, 300_000
 TURNS, QUICK_TURNS = 5, 2
 WARM_UP = 2
 BUCKET = "lake"
@@ -205,7 +205,8 @@ def job(kafka: KafkaCluster, sink: dict[str, str], checkpoint: Path, records: in
         "topics": TOPIC,
         "checkpoint": str(checkpoint),
         "engine": "direct",
-        "max-per-trigger": str(-(-records // BATCHES)),
+        # A limit is divided among the partitions and rounded down: what is left would be a batch of its own.
+        "max-per-trigger": str(-(-records // BATCHES) + PARTITIONS),
     }
     options = [part for name, text in given.items() for part in (f"--{name}", text)]
     log = checkpoint.with_suffix(".log")

@@ -113,6 +113,7 @@ class DeltaSink:
     def __init__(self, url: str, runtime: Runtime | None = None) -> None:
         self.url = url
         self._runtime = runtime or Runtime()
+        self._compared: tuple[str, int | None] | None = None
 
     @property
     def name(self) -> str:
@@ -156,16 +157,26 @@ class DeltaSink:
 
     def _progress(self, version: DeltaTable, job: str) -> TableProgress | None:
         with self._errors("reading its log"):
-            batch = version.transaction_version(app_id(job))
-            if batch is None:
-                return None
             found = self._known(version)
-            if found.get(app_id(job)) != batch:
-                raise ValueError(
-                    f"delta-rs reads batch {batch} of {job}, and kclient {found.get(app_id(job))}"
-                )
+            self._compare(version, job, found)
+            if app_id(job) not in found:
+                return None
             self._check_not_restored(version, job, found)
         return progress_of(job, found)
+
+    def _compare(self, version: DeltaTable, job: str, found: Mapping[str, int]) -> None:
+        """Raise ValueError if delta-rs reads another batch of the job.
+
+        It reads its whole log for the answer, so it is asked once, and again once the log was read from another
+        checkpoint: only that can lack what a version says.
+        """
+        here = (job, self._log.checkpoint)
+        if self._compared == here:
+            return
+        batch = version.transaction_version(app_id(job))
+        if found.get(app_id(job)) != batch:
+            raise ValueError(f"delta-rs reads batch {batch} of {job}, and kclient {found.get(app_id(job))}")
+        self._compared = here
 
     def family(self, version: DeltaTable, job: str) -> Mapping[str, TableProgress]:
         """Return a job and what landed beside it, by the log up to a version. Raises SinkError."""

@@ -94,11 +94,13 @@ class _Entry:
 class TransactionLog:
     """Reads the log of one table, each version once. Every method may raise OSError, and ValueError for a damaged log.
 
-    `files` are those of the table's directory.
+    `files` are those of the table's directory. `checkpoint` is the version of the checkpoint that reading began with,
+    None for the first entry of the log.
     """
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
+        self.checkpoint: int | None = None
         self._table = ""
         self._version = -1
         self._transactions: dict[str, int] = {}
@@ -163,7 +165,7 @@ class TransactionLog:
         return {unquote(path) for path in paths if path is not None}
 
     def _forget(self) -> None:
-        self._version, self._transactions, self._entries = -1, {}, {}
+        self._version, self._transactions, self._entries, self.checkpoint = -1, {}, {}, None
 
     def _apply_up_to(self, version: int) -> None:
         if self._version < 0 and version:
@@ -194,7 +196,7 @@ class TransactionLog:
             newest = max(found)
             for path in found[newest]:
                 self._transactions.update(self._of_checkpoint(path))
-            self._version = newest
+            self._version = self.checkpoint = newest
 
     def _hint(self) -> int | None:
         """Return the version of the checkpoint that `_last_checkpoint` names; it may be damaged."""
