@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 from collections.abc import Iterator
 from io import BytesIO
@@ -102,6 +103,15 @@ SCHEMA = pa.schema(
 def target(root: Path, **changed: Any) -> DirectTarget:
     table = TableFiles(str(root), SCHEMA, ByKey())
     return DirectTarget(root=str(root), table=attrs.evolve(table, **changed))
+
+
+@pytest.mark.parametrize("value", ["a", None, 7, float("nan"), datetime.date(2026, 1, 2)])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_rows_with_one_key_are_one_group(value: object, count: int) -> None:
+    rows = pa.record_batch({"k": [value] * count, "n": list(range(count))})
+    [(key, some)] = grouped(rows, [rows["k"], rows["k"]])
+    assert key == (value, value) or key[0] != key[0]
+    assert some.column("n").to_pylist() == list(range(count))
 
 
 def test_each_part_is_a_file_with_its_values_its_footer_and_the_tables_ids(tmp_path: Path) -> None:
