@@ -12,11 +12,13 @@ from deltalake import DeltaTable
 
 from kclient.records.arrow import SCHEMA
 from kclient.spark.ranges import OffsetRange
+from kclient.spark.sink import tables
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.parquet import DirectTarget, write_batches
 from kclient.spark.sink.row_layout import RowLayout
-from kclient.spark.sink.tables import TableCommit
+from kclient.spark.sink.tables import TableCommit, TableProgress
 from kclient.types import TopicPartition
+from tests.spark.memory_table import PausedRuntime
 
 JOB = "nightly"
 TP = TopicPartition("orders", 0)
@@ -28,6 +30,24 @@ def created(root: Path, *keys: str) -> DeltaSink:
     """A table for rows of `LAYOUT`."""
     sink = DeltaSink(str(root / "table"))
     sink.prepare(LAYOUT.schema(), keys, evolves=False)
+    return sink
+
+
+def commit(sink: DeltaSink, wanted: TableCommit) -> bool:
+    return tables.commit(sink, wanted, PausedRuntime.seeded(1))
+
+
+def progress(sink: DeltaSink, job: str = JOB) -> TableProgress | None:
+    """What a new process reads."""
+    fresh = DeltaSink(sink.url)
+    return fresh.progress(fresh.load(), job)
+
+
+def three_batches(root: Path) -> DeltaSink:
+    """A table with three batches of ten rows, in its versions 1 to 3."""
+    sink = created(root)
+    for batch in range(3):
+        commit(sink, written(sink, batch))
     return sink
 
 

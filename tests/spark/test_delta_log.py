@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from kclient.errors import SinkError
-from kclient.spark.sink import atomic_files, delta, tables
+from kclient.spark.sink import atomic_files, delta
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.delta_log import TransactionLog
-from kclient.spark.sink.tables import TableCommit, TableProgress
+from kclient.spark.sink.tables import TableProgress
 from kclient.types import TopicPartition
 from tests.spark.delta_log_support import (
     checkpoint_in_parts,
@@ -23,29 +23,25 @@ from tests.spark.delta_log_support import (
     forget_before,
     log_of,
 )
-from tests.spark.delta_support import JOB, LAYOUT, TP, created, offsets, other_writer, written
-from tests.spark.memory_table import PausedRuntime
+from tests.spark.delta_support import (
+    JOB,
+    LAYOUT,
+    TP,
+    commit,
+    created,
+    offsets,
+    other_writer,
+    progress,
+    three_batches,
+    written,
+)
 
 LATER = 2**60
 
 
 @pytest.fixture
 def sink(tmp_path: Path) -> DeltaSink:
-    """A table with three batches of ten rows, in its versions 1 to 3."""
-    sink = created(tmp_path)
-    for batch in range(3):
-        commit(sink, written(sink, batch))
-    return sink
-
-
-def commit(sink: DeltaSink, wanted: TableCommit) -> bool:
-    return tables.commit(sink, wanted, PausedRuntime.seeded(1))
-
-
-def progress(sink: DeltaSink, job: str = JOB) -> TableProgress | None:
-    """What a new process reads."""
-    fresh = DeltaSink(sink.url)
-    return fresh.progress(fresh.load(), job)
+    return three_batches(tmp_path)
 
 
 # --- checkpoints

@@ -17,8 +17,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink import delta, tables
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.delta_errors import reason_of
-from kclient.spark.sink.tables import TableCommit
-from tests.spark.delta_support import LAYOUT, created, offsets, other_writer, written
+from tests.spark.delta_support import LAYOUT, commit, created, offsets, other_writer, written
 from tests.spark.memory_table import PausedRuntime
 
 
@@ -38,10 +37,6 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(DeltaSink, "load", loading)
     return met
-
-
-def commit(sink: DeltaSink, wanted: TableCommit) -> bool:
-    return tables.commit(sink, wanted, PausedRuntime.seeded(1))
 
 
 def upgrade(sink: DeltaSink, **protocol: Any) -> None:

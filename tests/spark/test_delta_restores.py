@@ -12,28 +12,25 @@ from deltalake import CommitProperties, DeltaTable
 from pyarrow.fs import FileInfo, LocalFileSystem, SubTreeFileSystem
 
 from kclient.errors import SinkError
-from kclient.spark.sink import tables
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.delta_log import Restore, Since, TransactionLog
 from kclient.spark.sink.tables import TableCommit
 from kclient.types import TopicPartition
-from tests.spark.delta_support import JOB, created, offsets, other_writer, written
-from tests.spark.memory_table import PausedRuntime
+from tests.spark import delta_support
+from tests.spark.delta_log_support import forget_before
+from tests.spark.delta_support import JOB, offsets, other_writer, three_batches, written
 
 OTHER = TopicPartition("orders", 1)
 
 
 @pytest.fixture
 def sink(tmp_path: Path) -> DeltaSink:
-    """A table with three batches of ten rows, in its versions 1 to 3."""
-    sink = created(tmp_path)
-    for batch in range(3):
-        commit(sink, written(sink, batch))
-    return sink
+    return three_batches(tmp_path)
 
 
 def commit(sink: DeltaSink, wanted: TableCommit) -> bool:
-    return tables.commit(DeltaSink(sink.url), wanted, PausedRuntime.seeded(1))
+    """Commit as a new process does."""
+    return delta_support.commit(DeltaSink(sink.url), wanted)
 
 
 def append(sink: DeltaSink) -> None:
@@ -46,9 +43,7 @@ def clean_up(sink: DeltaSink, before: int | None = None) -> None:
     """Delete the log before a version, or before the newest one, as log clean-up does once it is old."""
     table = other_writer(sink)
     table.create_checkpoint()
-    for entry in (Path(sink.url) / "_delta_log").glob("0*.json"):
-        if int(entry.stem) < (table.version() if before is None else before):
-            entry.unlink()
+    forget_before(sink, table.version() if before is None else before)
 
 
 @pytest.mark.parametrize("read_before", [False, True])
@@ -64,7 +59,7 @@ def test_a_restore_of_which_the_log_is_cleaned_up_is_refused(sink: DeltaSink, re
     with pytest.raises(
         SinkError, match=r"no rows of the job nightly from the offsets 20 to 30 of orders-0.*--start"
     ):
-        tables.commit(running, wanted, PausedRuntime.seeded(1))
+        delta_support.commit(running, wanted)
     assert offsets(sink) == [*range(10), *range(30, 40)]
 
 

@@ -21,7 +21,6 @@ from deltalake.schema import Field
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.decoding.ddl import parse_ddl
-from kclient.spark.sink import tables
 from kclient.spark.sink.delta import DeltaSink
 from kclient.spark.sink.tables import TableCommit, TableProgress, TableUnavailable
 from kclient.types import TopicPartition
@@ -31,12 +30,13 @@ from tests.spark.delta_support import (
     TP,
     by_duckdb,
     by_polars,
+    commit,
     created,
     offsets,
     other_writer,
+    progress,
     written,
 )
-from tests.spark.memory_table import PausedRuntime
 
 OTHER = TopicPartition("orders", 1)
 INT = pa.int32()
@@ -49,16 +49,6 @@ READERS = {"polars": by_polars, "duckdb": by_duckdb}
 @pytest.fixture
 def sink(tmp_path: Path) -> DeltaSink:
     return created(tmp_path)
-
-
-def commit(sink: DeltaSink, wanted: TableCommit) -> bool:
-    return tables.commit(sink, wanted, PausedRuntime.seeded(1))
-
-
-def progress(sink: DeltaSink, job: str = JOB) -> TableProgress | None:
-    """What a new process reads."""
-    fresh = DeltaSink(sink.url)
-    return fresh.progress(fresh.load(), job)
 
 
 def on_commit(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Final, cast
 
@@ -47,10 +48,10 @@ def is_document(text: str) -> bool:
 
 def past_value(text: str, at: int) -> int:
     """Return where the value at `at` ends. Raises ValueError if none does."""
-    try:
-        return end_of(text, at) if len(text) > MOST_READ else scan(text, at)[1]
-    except REFUSALS:
-        return end_of(text, at)
+    if len(text) <= MOST_READ:
+        with suppress(*REFUSALS):
+            return scan(text, at)[1]
+    return end_of(text, at)
 
 
 def past_space(text: str, at: int) -> int:

@@ -50,8 +50,8 @@ def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> Inge
 
 
 @attrs.frozen
-class _Ahead:
-    """A batch whose files are written while the one before it is committed."""
+class _BegunBatch:
+    """A batch with whose files the workers have begun."""
 
     end: Offsets
     work: BatchWork
@@ -75,7 +75,7 @@ class _DirectEngine:
         self._runtime = Runtime()
         self._listener = listener
         self._stop = stop
-        self._ahead: _Ahead | None = None
+        self._ahead: _BegunBatch | None = None
 
     def run(self) -> IngestResult:
         if self._trigger.kind == "availableNow":
@@ -113,10 +113,10 @@ class _DirectEngine:
             self._pool.finish(ahead.work)
             ahead = None
         if whole is None:
-            work = self._begin(batch, start, end) if ahead is None else ahead
-            written = self._pool.finish(work.work)
+            begun = self._begin(batch, start, end) if ahead is None else ahead
+            written = self._pool.finish(begun.work)
             self._ahead = self._begin_next(batch + 1, end)
-            whole = self._committer.count(batch_name(batch), start, end, written, work.began_ms)
+            whole = self._committer.count(batch_name(batch), start, end, written, begun.began_ms)
         counted_ms = self._runtime.wall_ms()
         self._checkpoint.commit(batch)
         self._mirror(end)
@@ -126,14 +126,14 @@ class _DirectEngine:
             self._committer.report(batch, LandedBatch.of(whole, written), self._stream.ends, times)
         )
 
-    def _begin(self, batch: int, start: Offsets, end: Offsets) -> _Ahead:
+    def _begin(self, batch: int, start: Offsets, end: Offsets) -> _BegunBatch:
         """Have the workers begin with the files of a batch."""
         began_ms = self._runtime.wall_ms()
         ranges = self._stream.ranges(dict(start), dict(end))
         target = self._prepared.target.of_batch(batch)
-        return _Ahead(end, self._pool.begin(ranges, self._prepared.options, target), began_ms)
+        return _BegunBatch(end, self._pool.begin(ranges, self._prepared.options, target), began_ms)
 
-    def _begin_next(self, batch: int, start: Offsets) -> _Ahead | None:
+    def _begin_next(self, batch: int, start: Offsets) -> _BegunBatch | None:
         """Have the workers begin with the next batch, if it need not wait for the commit of this one."""
         if self._stop or self._trigger.kind != "availableNow" or not self._prepared.target.has_unique_names:
             return None

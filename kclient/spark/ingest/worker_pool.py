@@ -96,7 +96,7 @@ class WorkerPool:
 
     def start(self, ranges: int) -> None:
         """Start the workers for so many ranges, which are not known yet: they import while the parent does the rest."""
-        while 1 < self._size > len(self._workers) < ranges:
+        while self._size > 1 and len(self._workers) < min(self._size, ranges):
             self._workers.append(WorkerProcess.start(self._locks))
 
     def write(

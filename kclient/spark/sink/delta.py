@@ -97,6 +97,7 @@ REMOTE_OPTIONS: Final = {
 """The bounds of one request to an object store, and of its repetitions: those of a `Store`."""
 
 MOST_ASKED: Final = 8
+"""New partitions of one commit about which delta-rs is asked, too."""
 
 _OF_PARTITION: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})(?P<first>/first)?", re.ASCII)
 _OF_LANDED: Final = re.compile(r"/(?P<topic>[^/]+)/(?P<partition>[0-9]{1,10})/landed/in", re.ASCII)

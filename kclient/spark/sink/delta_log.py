@@ -127,10 +127,10 @@ class TransactionLog:
             if number in there and number not in self._entries:
                 try:
                     self._read(number)
-                except (
-                    FileNotFoundError
-                ):  # log clean-up deleted it, and others with it: one listing tells which
-                    there = self._versions()
+                except FileNotFoundError:
+                    there = (
+                        self._versions()
+                    )  # log clean-up deleted it, and others with it: one listing says which
         gone = _Entry(is_there=False)
         self._entries = {number: self._entries.get(number, gone) for number in numbers}
         found = [(number, self._entries[number]) for number in numbers]

@@ -54,10 +54,8 @@ def statistics(footer: bytes) -> str:
 def _columns(metadata: pq.FileMetaData) -> Iterable[_Column]:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     leaves = list(_leaves(metadata.schema.to_arrow_schema()))
-    if (
-        len(leaves) != metadata.num_columns
-    ):  # a type that hides others: each leaf would get bounds of another one
-        return
+    if len(leaves) != metadata.num_columns:
+        return  # a type hides others: each leaf would get the bounds of another one
     for index, (path, kind) in enumerate(leaves):
         if path is not None and index < COLUMNS:
             yield _Column(path, kind, [group.column(index).statistics for group in groups])

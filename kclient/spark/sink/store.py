@@ -193,7 +193,7 @@ class ObjectStore(Store):
                 # A request that was sent again after a lost answer finds the object that the first one wrote.
                 return self.read(key) == content
             except (BaseError, OSError) as exc:
-                if not _outcome_unknown(exc):
+                if not _is_transient(exc):
                     self.fail(exc, "Writing", key)
                 last = exc
             else:
@@ -283,7 +283,7 @@ class ObjectStore(Store):
     def fail(self, exc: Exception, doing: str, key: str) -> NoReturn:
         """Raise the SinkError of a call that failed."""
         place = self.place(key)
-        kind = StoreUnavailable if _outcome_unknown(exc) else SinkError
+        kind = StoreUnavailable if _is_transient(exc) else SinkError
         raise kind(f"{doing} {place} failed: {_reason(exc)}. {_advice(exc)}", path=place) from None
 
 
@@ -447,8 +447,8 @@ def lost(place: str, found: str = "nothing") -> SinkError:
     )
 
 
-def _outcome_unknown(exc: Exception) -> bool:
-    """Return whether a call failed for a time only; a write may have been applied."""
+def _is_transient(exc: Exception) -> bool:
+    """Return whether a later try may succeed. Of a write it is not known whether it was applied."""
     from obstore.exceptions import (
         InvalidPathError,
         NotSupportedError,
