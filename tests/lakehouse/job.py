@@ -101,8 +101,8 @@ class Process:
         """Begin nothing yet, as a pool of one worker does."""
         return BatchWork(ranges, options, target, deque())
 
-    def finish(self, work: BatchWork) -> list[WrittenRange]:
-        """Write ranges one after another."""
+    def finish(self, work: BatchWork, begin_next: Callable[[], object]) -> list[WrittenRange]:
+        """Write ranges one after another, as a pool of one worker does."""
         written = []
         for wanted in work.ranges:
             self.runtime.pause(self.runtime.rng.uniform(0.0, WRITE_SECONDS))

@@ -10,15 +10,16 @@
 After a crash the same batch runs again over the same offsets: before its manifest it writes the same names, after it
 there is nothing left to do. So each record counts once.
 
-Where no two attempts write the same name (tables, object stores), workers begin with the files of the next batch while
-this one is committed. A crash then leaves files that count nowhere, as one in the middle of a batch does: its offsets
-are in the checkpoint only once this batch is done.
+Where no two attempts write the same name (tables, object stores), a worker without a range of this batch begins with
+the next one: while the last ranges are written, and while the batch is committed. A crash then leaves files that count
+nowhere, as one in the middle of a batch does: the offsets are in the checkpoint only once this batch is done.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import closing
+from functools import partial
 from typing import Final
 
 import attrs
@@ -114,8 +115,7 @@ class _DirectEngine:
             ahead = None
         if whole is None:
             begun = self._begin(batch, start, end) if ahead is None else ahead
-            written = self._pool.finish(begun.work)
-            self._ahead = self._begin_next(batch + 1, end)
+            written = self._pool.finish(begun.work, partial(self._begin_next, batch + 1, end))
             whole = self._committer.count(batch_name(batch), start, end, written, begun.began_ms)
         counted_ms = self._runtime.wall_ms()
         self._checkpoint.commit(batch)
@@ -133,15 +133,17 @@ class _DirectEngine:
         target = self._prepared.target.of_batch(batch)
         return _BegunBatch(end, self._pool.begin(ranges, self._prepared.options, target), began_ms)
 
-    def _begin_next(self, batch: int, start: Offsets) -> _BegunBatch | None:
+    def _begin_next(self, batch: int, start: Offsets) -> BatchWork | None:
         """Have the workers begin with the next batch, if it need not wait for the commit of this one."""
         if self._stop or self._trigger.kind != "availableNow" or not self._prepared.target.has_unique_names:
             return None
         try:
             end = self._stream.latest(dict(start), self._limit)
-            return None if end == start else self._begin(batch, start, end)
+            if end != start:
+                self._ahead = self._begin(batch, start, end)
         except KclientError:  # this batch is committed first: then the next look meets it again
             return None
+        return None if self._ahead is None else self._ahead.work
 
     def _mirror(self, end: Offsets) -> bool | None:
         """Commit to the group, if there is one."""

@@ -7,7 +7,8 @@ A worker keeps the parent's locks as long as it lives. So if only the parent is 
 start and count files that a worker of the first one is still writing.
 
 A worker that dies is replaced and its range tried again, as Spark does with a task; an error that it reports ends the
-batch. Workers are fresh interpreters, so they inherit no loop, no thread and no lock of the parent.
+batch. An idle worker may have a range of the next batch before this one is whole; its error waits for that batch.
+Workers are fresh interpreters, so they inherit no loop, no thread and no lock of the parent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Final, cast
@@ -35,13 +36,38 @@ END_SECONDS: Final = 5.0
 
 
 @attrs.define(eq=False)
+class BatchWork:
+    """The ranges of one batch, the indexes of those that wait, the results, and the first error of a worker."""
+
+    ranges: Sequence[OffsetRange]
+    options: SourceOptions
+    target: DirectTarget
+    waiting: deque[int]
+    attempts: Counter[int] = attrs.field(factory=Counter)
+    results: dict[int, WrittenRange] = attrs.field(factory=dict)
+    error: BaseException | None = None
+
+
+@attrs.frozen
+class WorkerTask:
+    """One range of a batch, given to a worker."""
+
+    work: BatchWork
+    index: int
+
+    @property
+    def range(self) -> OffsetRange:
+        return self.work.ranges[self.index]
+
+
+@attrs.define(eq=False)
 class WorkerProcess:
-    """A worker process, and the range that it is writing."""
+    """A worker process, and the task that it has."""
 
     process: subprocess.Popen[bytes]
     pipe: Connection
     lifeline: Connection
-    index: int | None = None
+    task: WorkerTask | None = None
 
     @classmethod
     def start(cls, locks: Sequence[int] = ()) -> WorkerProcess:
@@ -71,18 +97,6 @@ class WorkerProcess:
         self.lifeline.close()
 
 
-@attrs.define(eq=False)
-class BatchWork:
-    """The ranges of one batch, the indexes of those that wait, and the results."""
-
-    ranges: Sequence[OffsetRange]
-    options: SourceOptions
-    target: DirectTarget
-    waiting: deque[int]
-    attempts: Counter[int] = attrs.field(factory=Counter)
-    results: dict[int, WrittenRange] = attrs.field(factory=dict)
-
-
 class WorkerPool:
     """Runs `size` workers, started on first use or before. With one, the ranges are written in this process.
 
@@ -106,68 +120,86 @@ class WorkerPool:
         return self.finish(self.begin(ranges, options, target))
 
     def begin(self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget) -> BatchWork:
-        """Give each idle worker a range, and return. `finish` does the rest; pass it every work, one after another."""
+        """Give each idle worker a range, and return. `finish` does the rest."""
         work = BatchWork(ranges, options, target, deque(range(len(ranges))))
         self._hand_out(work)
         return work
 
-    def finish(self, work: BatchWork) -> list[WrittenRange]:
-        """Write what is left of a work; the results are in the order of its ranges. Raises as `write_range` does."""
+    def finish(
+        self, work: BatchWork, begin_next: Callable[[], BatchWork | None] | None = None
+    ) -> list[WrittenRange]:
+        """Write what is left of a work; the results are in the order of its ranges. Raises as `write_range` does.
+
+        `begin_next` is called once, when a worker is idle because every range of this work is written or with a worker.
+        It may begin the work that is finished after this one. A pool of one does not call it.
+        """
         if self._size == 1:
             return [write_range(wanted, work.options, work.target) for wanted in work.ranges]
-        while len(work.results) < len(work.ranges):
-            for worker in self._ready():
-                self._receive(worker, work)
+        following: BatchWork | None = None
+        while True:
+            if work.error is not None:
+                raise work.error
             self._hand_out(work)
-        return [work.results[index] for index in range(len(work.ranges))]
+            if begin_next is not None and self._idle() is not None:
+                following, begin_next = begin_next(), None
+            if following is not None:
+                self._hand_out(following)
+            if begin_next is None and len(work.results) == len(work.ranges):
+                return [work.results[index] for index in range(len(work.ranges))]
+            for worker in self._ready():
+                self._receive(worker)
 
     def close(self) -> None:
         """End the workers; what they were writing stays hidden or is not counted."""
         for worker in self._workers:
-            if worker.index is not None:
+            if worker.task is not None:
                 worker.process.kill()
             worker.end()
         self._workers.clear()
 
     def _hand_out(self, work: BatchWork) -> None:
-        while self._size > 1 and work.waiting and (worker := self._idle()) is not None:
-            self._send(worker, work)
+        if self._size == 1 or work.error is not None:
+            return
+        while work.waiting and (worker := self._idle()) is not None:
+            self._send(worker, WorkerTask(work, work.waiting.popleft()))
 
     def _idle(self) -> WorkerProcess | None:
         for worker in self._workers:
-            if worker.index is None:
+            if worker.task is None:
                 return worker
         if len(self._workers) == self._size:
             return None
         self.start(len(self._workers) + 1)
         return self._workers[-1]
 
-    def _send(self, worker: WorkerProcess, work: BatchWork) -> None:
-        worker.index = work.waiting.popleft()
-        work.attempts[worker.index] += 1
+    def _send(self, worker: WorkerProcess, task: WorkerTask) -> None:
+        worker.task = task
+        task.work.attempts[task.index] += 1
         with suppress(BrokenPipeError, ConnectionResetError):  # it died: `_receive` sees it
-            worker.pipe.send((work.ranges[worker.index], work.options, work.target))
+            worker.pipe.send((task.range, task.work.options, task.work.target))
 
     def _ready(self) -> list[WorkerProcess]:
-        pipes = wait([worker.pipe for worker in self._workers if worker.index is not None])
+        pipes = wait([worker.pipe for worker in self._workers if worker.task is not None])
         return [worker for worker in self._workers if worker.pipe in pipes]
 
-    def _receive(self, worker: WorkerProcess, work: BatchWork) -> None:
-        """Store the result that a worker sends, or raise its error; give the range of a dead worker to another one."""
-        index = cast("int", worker.index)
+    def _receive(self, worker: WorkerProcess) -> None:
+        """Store the result or the error that a worker sends; give the range of a dead worker to another one."""
+        task = cast("WorkerTask", worker.task)
+        work = task.work
         try:
             response = worker.pipe.recv()
         except (EOFError, ConnectionResetError):
             self._workers.remove(worker)
             worker.end()
-            if work.attempts[index] >= ATTEMPTS:
-                raise _workers_died(work.ranges[index], worker.process.returncode) from None
-            work.waiting.appendleft(index)  # first in line: the batch waits for it
+            if work.attempts[task.index] >= ATTEMPTS:
+                work.error = work.error or _workers_died(task.range, worker.process.returncode)
+            work.waiting.appendleft(task.index)  # first in line: the batch waits for it
             return
-        worker.index = None
+        worker.task = None
         if isinstance(response, BaseException):
-            raise response
-        work.results[index] = response
+            work.error = work.error or response
+        else:
+            work.results[task.index] = response
 
 
 def _workers_died(wanted: OffsetRange, code: int) -> InternalError:

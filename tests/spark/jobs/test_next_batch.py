@@ -16,6 +16,8 @@ from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.worker_pool import WorkerPool
+from kclient.spark.stream import Stream
+from kclient.types import TopicPartition
 from tests.spark.jobs.delta_job_support import DeltaLake
 from tests.spark.jobs.support import RecordingReporter, fill, given, run
 from tests.spark.jobs.table_support import assert_exactly_once, assert_only_counted_files_stay
@@ -40,42 +42,39 @@ def at_commit(monkeypatch: pytest.MonkeyPatch, action: Callable[[int], object]) 
 
 
 @pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each batch, whether workers had work when it was committed."""
-    pools, found = list[WorkerPool](), list[bool]()
-    start = WorkerPool.start
+def order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What happens in which order: `begin N` when workers get the first ranges of a batch, `commit N`."""
+    found = list[str]()
+    begin = WorkerPool.begin
 
-    def started(self: WorkerPool, ranges: int) -> None:
-        pools[:] = [self]
-        start(self, ranges)
+    def begun(self: WorkerPool, ranges: Any, options: Any, target: Any) -> Any:
+        found.append(f"begin {target.layout.batch}")
+        return begin(self, ranges, options, target)
 
-    monkeypatch.setattr(WorkerPool, "start", started)
-    at_commit(
-        monkeypatch,
-        lambda batch: found.append(any(worker.index is not None for worker in pools[0]._workers)),
-    )
+    monkeypatch.setattr(WorkerPool, "begin", begun)
+    at_commit(monkeypatch, lambda batch: found.append(f"commit {batch}"))
     return found
 
 
 def test_workers_begin_with_the_next_batch_before_one_is_committed(
-    cluster: EmbeddedCluster, lake: DeltaLake, busy: list[bool]
+    cluster: EmbeddedCluster, lake: DeltaLake, order: list[str]
 ) -> None:
     wanted = fill(cluster, 150)
     reporter = lake.run(cluster, parallelism=2)
     assert [batch.rows for batch in reporter.batches] == [60, 60, 30]
-    assert busy == [True, True, False]
+    assert order == ["begin 0", "begin 1", "commit 0", "begin 2", "commit 1", "commit 2"]
     assert_exactly_once(lake, wanted)
     assert lake.files_on_disk() == lake.counted_files()
 
 
 @pytest.mark.parametrize("changed", [{}, {"trigger": "once", "max_per_trigger": None}])
 def test_files_whose_names_another_attempt_may_write_wait_for_the_commit(
-    cluster: EmbeddedCluster, tmp_path: Path, busy: list[bool], changed: dict[str, Any]
+    cluster: EmbeddedCluster, tmp_path: Path, order: list[str], changed: dict[str, Any]
 ) -> None:
     fill(cluster, 150)
     run(cluster, tmp_path, parallelism=2, **changed)
-    assert not any(busy)
-    assert busy
+    batches = 1 if changed else 3
+    assert order == [f"{step} {batch}" for batch in range(batches) for step in ("begin", "commit")]
 
 
 def test_a_batch_that_was_begun_lands_before_a_job_stops(
@@ -95,18 +94,18 @@ def test_a_loss_that_is_met_before_the_commit_is_raised_after_it(
     cluster: EmbeddedCluster, lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(cluster, 150)
-    finish, told = WorkerPool.finish, list[int]()
+    latest, looks = Stream.latest, list[int]()
 
-    def losing(self: WorkerPool, work: Any) -> Any:
-        found = finish(self, work)
-        if not told:
-            cluster.delete_records("orders", 0, 40)
-        told.append(len(found))
-        return found
+    def losing(self: Stream, start: Any, limit: Any) -> Any:
+        looks.append(1)
+        if len(looks) > 1:
+            raise DataLossError("planted", kind="TRUNCATED", partitions=(TopicPartition("orders", 0),))
+        return latest(self, start, limit)
 
-    monkeypatch.setattr(WorkerPool, "finish", losing)
-    with pytest.raises(DataLossError):
+    monkeypatch.setattr(Stream, "latest", losing)
+    with pytest.raises(DataLossError, match="planted"):
         lake.run(cluster, parallelism=2)
+    assert len(looks) == 3
     assert Checkpoint(lake.checkpoint).position().batch == 1  # type: ignore[union-attr]
     assert lake.batches() == 1
 
