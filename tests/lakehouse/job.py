@@ -46,6 +46,8 @@ SINKS: Final = {"table": "iceberg:lake.db.flights", "manifests": "parquet:s3://l
 MAX_PER_TRIGGER: Final = 60
 TRIGGER_SECONDS: Final = 2
 WRITE_SECONDS: Final = 0.2
+WRITES_AHEAD: Final = 0.6
+"""How probable it is that one more range of the next batch is written first."""
 
 
 @attrs.define(eq=False)
@@ -74,7 +76,7 @@ class Process:
                 "checkpoint": self.checkpoint,
                 "engine": "direct",
                 "parallelism": 1,
-                "trigger": f"{TRIGGER_SECONDS}s",
+                "trigger": "availableNow" if self.world.plan.drains else f"{TRIGGER_SECONDS}s",
                 "max_per_trigger": MAX_PER_TRIGGER,
                 "options": {"fetchOffset.numRetries": "0"},
             }
@@ -98,21 +100,32 @@ class Process:
     # --- what the run works with
 
     def begin(self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget) -> BatchWork:
-        """Begin nothing yet, as a pool of one worker does."""
-        return BatchWork(ranges, options, target, deque())
+        """Begin nothing yet."""
+        return BatchWork(ranges, options, target, deque(range(len(ranges))))
 
-    def finish(self, work: BatchWork, begin_next: Callable[[], object]) -> list[WrittenRange]:
-        """Write ranges one after another, as a pool of one worker does."""
-        written = []
-        for wanted in work.ranges:
-            self.runtime.pause(self.runtime.rng.uniform(0.0, WRITE_SECONDS))
-            self.writing = wanted
-            written.append(write_batches(wanted, self._read(wanted, work.target), work.target))
-            if self.sleeps_writing:
-                self.world.scheduler.freeze(self.task, self.runtime.now() + self.sleeps_writing)
-                self.sleeps_writing = 0.0
-                self.runtime.pause(0.0)
-        return written
+    def finish(
+        self, work: BatchWork, begin_next: Callable[[], BatchWork | None] = lambda: None
+    ) -> list[WrittenRange]:
+        """Write ranges one after another, some of the next batch before the last of this one, as two workers would."""
+        while len(work.waiting) > 1:
+            self._write(work)
+        following = begin_next()
+        while following is not None and following.waiting and self.runtime.rng.random() < WRITES_AHEAD:
+            self._write(following)
+        while work.waiting:
+            self._write(work)
+        return [work.results[index] for index in range(len(work.ranges))]
+
+    def _write(self, work: BatchWork) -> None:
+        index = work.waiting.popleft()
+        wanted = work.ranges[index]
+        self.runtime.pause(self.runtime.rng.uniform(0.0, WRITE_SECONDS))
+        self.writing = wanted
+        work.results[index] = write_batches(wanted, self._read(wanted, work.target), work.target)
+        if self.sleeps_writing:
+            self.world.scheduler.freeze(self.task, self.runtime.now() + self.sleeps_writing)
+            self.sleeps_writing = 0.0
+            self.runtime.pause(0.0)
 
     def start(self, ranges: int) -> None:
         """Start no workers."""

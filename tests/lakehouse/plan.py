@@ -50,10 +50,12 @@ class Fault:
 class Plan:
     """A run. `failing` is how probable a fault of a commit is while there is chaos.
 
-    `sink` is `table`, or `manifests` of a directory in the object store.
+    `sink` is `table`, or `manifests` of a directory in the object store. Where the job `drains`, each process lands what
+    is there and ends, and writes ahead: files of the next batch before one is committed.
     """
 
     sink: str = "table"
+    drains: bool = False
     partitions: int = 2
     records_per_second: float = 10.0
     failing: float = 0.0
@@ -73,6 +75,7 @@ WEIGHTS: Final = {
 """How often a kind is drawn, 2 if it is not here. Days cost too much for each seed: `sleep` is in a plan of its own."""
 
 
+DRAINING: Final = 1 / 3
 OF_MANIFESTS: Final = (
     "kill",
     "kill_at_step",
@@ -98,6 +101,7 @@ def draw(seed: int) -> Plan:
     times = sorted(rng.uniform(2.0, CHAOS_SECONDS) for _ in kinds)
     return Plan(
         sink=sink,
+        drains=random.Random(f"drains {seed}").random() < DRAINING,
         partitions=rng.randint(1, 3),
         records_per_second=rng.choice((2.0, 10.0, 30.0)),
         failing=rng.choice((0.0, 0.0, 0.2, 0.5)),
