@@ -50,8 +50,8 @@ class Fault:
 class Plan:
     """A run. `failing` is how probable a fault of a commit is while there is chaos.
 
-    `sink` is `table`, or `manifests` of a directory in the object store. Where the job `drains`, each process lands what
-    is there and ends, and writes ahead: files of the next batch before one is committed.
+    `sink` is `table`, or `manifests` of a directory in the object store. Where the job `drains`, each process lands
+    what is there and ends, and writes ahead: files of the next batch before one is committed.
     """
 
     sink: str = "table"
