@@ -87,14 +87,14 @@ class WorkerProcess:
         return cls(process, ours, lifeline)
 
     def end(self) -> None:
-        """Close the pipe and wait for the process; kill it if it does not end in time."""
+        """Cut the line, so that the process ends at once, and wait for it; kill it if it does not end in time."""
+        self.lifeline.close()
         self.pipe.close()
         try:
             self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.lifeline.close()
 
 
 class WorkerPool:
