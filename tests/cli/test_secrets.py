@@ -148,6 +148,9 @@ def test_a_secret_on_the_command_line_is_warned_of(
             "--checkpoint",
             "/c",
         ],
+        ["ingest", "gc", "--sink", f"parquet:s3://AKIAX:abc/{PASSWORD}@bucket/raw"],
+        ["ingest", "status", "--checkpoint", f"s3://AKIAX:abc/{PASSWORD}@bucket/checkpoint"],
+        ["ingest", "verify", "--sink", f"delta:s3://AKIAX:abc/{PASSWORD}@bucket/raw", "--job", "j"],
     ],
 )
 def test_what_was_typed_wrong_is_not_shown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

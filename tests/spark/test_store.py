@@ -258,7 +258,13 @@ def test_the_xml_of_an_answer_is_not_shown_but_for_its_code() -> None:
         ("s3://bucket/a/../b", "names no bucket, or has"),
         ("s3://user:canary@bucket/a", "holds credentials"),
         ("s3://canary@bucket/a", "holds credentials"),
-        ("abfss://box@account.dfs.core.windows.net/a?sig=canary", "holds credentials or a query"),
+        ("s3://canary:abc/defcanary@bucket/a", "holds credentials"),
+        ("s3://canary:abc?def#canary@bucket/a", "holds credentials"),
+        ("gs://[canary/a", "names no bucket"),
+        ("abfss://canary@box@account.dfs.core.windows.net/a", "holds credentials"),
+        ("abfss://box:canary@account.dfs.core.windows.net/a", "holds credentials"),
+        ("abfss://box@account.dfs.core.windows.net/a?sig=canary", "holds credentials, a port, a query"),
+        ("s3://bucket/canary#a", "a query or a fragment"),
     ],
 )
 def test_a_url_that_cannot_be_a_store_is_refused(url: str, text: str) -> None:

@@ -95,6 +95,7 @@ FORMS: Final[Mapping[str, str]] = {
 }
 
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_BUCKET: Final = re.compile(r"[A-Za-z0-9._$-]+(@[A-Za-z0-9.-]+)?", re.ASCII)
 _ENDPOINT: Final = re.compile(r"endpoint|base_url", re.IGNORECASE)
 _SECRET: Final = re.compile(r"key|secret|token|password|credential|sas", re.IGNORECASE)
 _QUERY: Final = re.compile(r"(https?://[^\s?\"'<>)]*)\?[^\s\"'<>)]*")
@@ -127,25 +128,38 @@ def is_remote(url: str | Path) -> bool:
 
 
 def checked_url(url: str) -> str:
-    """Return the URL of a store in one form. Raises ConfigError for one that cannot be used, or that holds secrets."""
-    parts = urlsplit(url)
-    service = SCHEMES.get(parts.scheme.lower())
+    """Return the URL of a store in one form. Raises ConfigError for one that cannot be used, or that holds secrets.
+
+    No error quotes the URL: a secret may be anywhere in it.
+    """
+    scheme, bucket, path = _parts_of(url)
+    service = SCHEMES.get(scheme)
     if service is None:
         raise ConfigError(
-            f"{parts.scheme}://… is no store that kclient knows. Give a directory, or a URL that begins with "
+            f"{scheme}://… is no store that kclient knows. Give a directory, or a URL that begins with "
             f"{', '.join(f'{name}://' for name in SCHEMES)}."
         )
-    # abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH names no user before its @.
-    if parts.password is not None or (parts.username is not None and service != "az") or parts.query:
+    # A secret with a `/` ends the bucket early: s3://KEY:SEC/RET@bucket/raw. One @ is Azure's own.
+    if bucket.count("@") > (service == "az") or ":" in bucket or re.search("[?#]", url):
         raise ConfigError(
-            f"The URL of {parts.scheme}://{parts.hostname}/… holds credentials or a query. URLs are shown in plans and "
-            f"logs: give the credentials in the environment, as {CREDENTIALS[service]}, or by the platform's role."
+            f"The URL {scheme}://… holds credentials, a port, a query or a fragment. URLs are shown in plans and "
+            f"logs: give the credentials in the environment, as {CREDENTIALS[service]}, or by the platform's role. "
+            f"Write {FORMS[service]}."
         )
-    if not parts.netloc or ".." in PurePosixPath(parts.path).parts:
-        raise ConfigError(f"{url} names no bucket, or has `..` in its path. Write {FORMS[service]}.")
-    if parts.scheme.lower() == "s3a":
+    if not _BUCKET.fullmatch(bucket) or ".." in PurePosixPath(path).parts:
+        raise ConfigError(
+            f"The URL {scheme}://… names no bucket, or has `..` in its path. Write {FORMS[service]}."
+        )
+    if scheme == "s3a":
         url = f"s3{url[3:]}"
     return url.rstrip("/")
+
+
+def _parts_of(url: str) -> tuple[str, str, str]:
+    """Return the scheme, the bucket and the path of a URL."""
+    scheme, _, rest = url.partition("://")
+    bucket, _, path = rest.partition("/")
+    return scheme.lower(), bucket, path
 
 
 # --- an object store -------------------------------------------------------------------------------------------------
