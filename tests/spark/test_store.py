@@ -179,6 +179,11 @@ def test_a_store_of_a_path_and_of_a_url(tmp_path: Path) -> None:
     ]
 
 
+def test_a_url_has_one_form() -> None:
+    assert store_of("S3://bucket/a b/ü/").url == "s3://bucket/a b/ü"
+    assert store_of("S3A://bucket").url == "s3://bucket"
+
+
 @pytest.mark.parametrize("url", ["gs://bucket/a", "abfss://box@account.dfs.core.windows.net/a"])
 def test_stores_of_other_clouds_are_made(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
@@ -255,7 +260,13 @@ def test_the_xml_of_an_answer_is_not_shown_but_for_its_code() -> None:
     [
         ("http://host/a", "no store that kclient knows"),
         ("s3:///a", "names no bucket"),
-        ("s3://bucket/a/../b", "names no bucket, or has"),
+        ("s3://bucket/a/../b", "has a second spelling"),
+        ("s3://bucket/canary/%2e%2e/b", "has a second spelling"),
+        ("s3://bucket/canary%20b", "a space as it is, and no escapes"),
+        ("s3://bucket/canary/./b", "has a second spelling"),
+        ("s3://bucket/canary//b", "has a second spelling"),
+        ("s3://bucket/canary ", "has a second spelling"),
+        ("s3://bucket/can\nary", "has a second spelling"),
         ("s3://user:canary@bucket/a", "holds credentials"),
         ("s3://canary@bucket/a", "holds credentials"),
         ("s3://canary:abc/defcanary@bucket/a", "holds credentials"),

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NoReturn, cast
 from urllib.parse import urlsplit
 
@@ -128,13 +128,12 @@ def is_remote(url: str | Path) -> bool:
 
 
 def checked_url(url: str) -> str:
-    """Return the URL of a store in one form. Raises ConfigError for one that cannot be used, or that holds secrets.
+    """Return the URL of a store in its one form. Raises ConfigError for one that cannot be used, or that holds secrets.
 
     No error quotes the URL: a secret may be anywhere in it.
     """
     scheme, bucket, path = _parts_of(url)
-    service = SCHEMES.get(scheme)
-    if service is None:
+    if (service := SCHEMES.get(scheme)) is None:
         raise ConfigError(
             f"{scheme}://… is no store that kclient knows. Give a directory, or a URL that begins with "
             f"{', '.join(f'{name}://' for name in SCHEMES)}."
@@ -146,20 +145,27 @@ def checked_url(url: str) -> str:
             f"logs: give the credentials in the environment, as {CREDENTIALS[service]}, or by the platform's role. "
             f"Write {FORMS[service]}."
         )
-    if not _BUCKET.fullmatch(bucket) or ".." in PurePosixPath(path).parts:
+    if not _BUCKET.fullmatch(bucket):
+        raise ConfigError(f"The URL {scheme}://… names no bucket. Write {FORMS[service]}.")
+    if not _is_plain(path):
         raise ConfigError(
-            f"The URL {scheme}://… names no bucket, or has `..` in its path. Write {FORMS[service]}."
+            f"The path of the URL {scheme}://… has a second spelling: a %, an empty part, `.`, `..`, a control "
+            "character, or a space at its end. Write it as the bucket lists it: a space as it is, and no escapes."
         )
-    if scheme == "s3a":
-        url = f"s3{url[3:]}"
-    return url.rstrip("/")
+    return f"{'s3' if scheme == 's3a' else scheme}://{bucket}/{path}".rstrip("/")
+
+
+def _is_plain(path: str) -> bool:
+    """Return whether no other text names the same path: under two names a job would write over its own files."""
+    parts = path.split("/") if path else []
+    return not {"", ".", ".."} & {*parts} and "%" not in path and path.isprintable() and path == path.rstrip()
 
 
 def _parts_of(url: str) -> tuple[str, str, str]:
     """Return the scheme, the bucket and the path of a URL."""
     scheme, _, rest = url.partition("://")
     bucket, _, path = rest.partition("/")
-    return scheme.lower(), bucket, path
+    return scheme.lower(), bucket, path.rstrip("/")
 
 
 # --- an object store -------------------------------------------------------------------------------------------------
