@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kclient.errors import ConfigError, SinkError
+from kclient.spark.ingest import setting_values
 from kclient.spark.sink import local_store
 from kclient.spark.sink import store as stores
 from kclient.spark.sink.store import (
@@ -182,6 +183,28 @@ def test_a_store_of_a_path_and_of_a_url(tmp_path: Path) -> None:
 def test_a_url_has_one_form() -> None:
     assert store_of("S3://bucket/a b/ü/").url == "s3://bucket/a b/ü"
     assert store_of("S3A://bucket").url == "s3://bucket"
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("file:///lake/a#b", "/lake/a#b"),
+        ("file:///lake/a?b", "/lake/a?b"),
+        ("file:///lake/a%20b", "/lake/a%20b"),
+        ("FILE:///lake/a", "/lake/a"),
+        ("file:/lake/a", "/lake/a"),
+    ],
+)
+def test_a_file_url_is_the_same_path_for_a_job_and_for_looking_at_it(url: str, path: str) -> None:
+    assert (setting_values.place(url), store_of(url).url) == (path, path)
+
+
+@pytest.mark.parametrize("url", ["file://host/lake", "file:lake", "file://", "file://lake", "FILE:////"])
+def test_a_file_url_names_a_path_of_this_machine_from_its_root(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"file:///PATH"):
+        store_of(url)
+    with pytest.raises(ValueError, match=r"file:///PATH"):
+        setting_values.place(url)
 
 
 @pytest.mark.parametrize("url", ["gs://bucket/a", "abfss://box@account.dfs.core.windows.net/a"])

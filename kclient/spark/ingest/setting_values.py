@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -22,7 +22,7 @@ from kclient.security.local_file import LARGEST_TEXT, read_local
 from kclient.security.secret import problem_of
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.sink.partitions import partition_key, split_keys
-from kclient.spark.sink.store import checked_url, is_remote
+from kclient.spark.sink.store import checked_url, is_remote, local_path
 from kclient.types import TopicPartition
 
 SinkKind: TypeAlias = Literal["parquet", "table", "iceberg", "delta"]
@@ -34,7 +34,6 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _TABLE: Final = re.compile(r"\w+(\.\w+){2,}", re.ASCII)
 _FILE: Final = re.compile(r"[^\s<>(){}:#,\"']*[./][^\s<>(){}:#,\"']+")
 """What can only be meant as a file: no schema is one word with a point or a slash in it."""
-_REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _JOB: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 PARTITION_KEYS: Final = ("topic", "date(timestamp)")
 SINKS: Final = "parquet:PLACE, iceberg:CATALOG.NAMESPACE.TABLE, delta:PLACE, or table:CATALOG.DATABASE.NAME"
@@ -151,26 +150,31 @@ def file(raw: Any) -> str:
 def place(raw: Any) -> str:
     """Return the absolute path of a directory, or the URL of an object store."""
     where = text(raw)
-    if not is_remote(where):
-        return directory(where)
-    try:
-        return checked_url(where)
-    except ConfigError as exc:
-        raise ValueError(f"cannot be used: {exc.text.rstrip('.')}") from None
+    return _usable(checked_url, where) if is_remote(where) else directory(where)
 
 
 def directory(raw: Any) -> str:
     """Return the absolute path of a directory on this machine or a mounted share."""
-    path = text(raw).removeprefix("file://")
-    if not path:
+    where = text(raw)
+    if is_remote(where):
+        raise ValueError(
+            f"cannot be on {where.partition(':')[0]}: mount the store, or give a directory of this machine"
+        )
+    if not (path := _usable(local_path, where)):
         raise ValueError("must name a directory")
-    if remote := _REMOTE.match(path):
-        raise ValueError(f"cannot be on {remote[1]}: mount the store, or give a directory of this machine")
     try:
         place = Path(path).expanduser()
     except RuntimeError:
         raise ValueError(f"cannot be below {Path(path).parts[0]}: there is no such home directory") from None
     return str(_without_ups(place.absolute()))
+
+
+def _usable(check: Callable[[str], str], where: str) -> str:
+    """Return what a check of the stores makes of a place."""
+    try:
+        return check(where)
+    except ConfigError as exc:
+        raise ValueError(f"cannot be used: {exc.text.rstrip('.')}") from None
 
 
 def _without_ups(path: Path) -> Path:

@@ -95,6 +95,7 @@ FORMS: Final[Mapping[str, str]] = {
 }
 
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_FILE: Final = re.compile(r"file:(?://)?(/(?!/).*)", re.IGNORECASE | re.DOTALL)
 _BUCKET: Final = re.compile(r"[A-Za-z0-9._$-]+(@[A-Za-z0-9.-]+)?", re.ASCII)
 _ENDPOINT: Final = re.compile(r"endpoint|base_url", re.IGNORECASE)
 _SECRET: Final = re.compile(r"key|secret|token|password|credential|sas", re.IGNORECASE)
@@ -112,7 +113,7 @@ def store_of(url: str | Path, options: Mapping[str, str] | None = None) -> Store
         return _remote_store(text, tuple(sorted((options or {}).items())))
     if options:
         raise ConfigError(f"{text} is a directory: the options {sorted(options)} are those of object stores.")
-    return LocalStore(Path(urlsplit(text).path if _URL.match(text) else text).absolute())
+    return LocalStore(Path(local_path(text)).absolute())
 
 
 @lru_cache(maxsize=64)
@@ -125,6 +126,20 @@ def is_remote(url: str | Path) -> bool:
     """Return whether a URL names an object store."""
     scheme = _URL.match(str(url))
     return scheme is not None and scheme[1].lower() != "file"
+
+
+def local_path(where: str) -> str:
+    """Return the path of a directory that is given as such, or as a `file:` URL. Raises ConfigError for another host.
+
+    No `%20` and no `#` is special in such a URL, as in those of Hadoop and Spark.
+    """
+    if not where.lower().startswith("file:"):
+        return where
+    if (found := _FILE.fullmatch(where)) is None:
+        raise ConfigError(
+            f"{where} names no directory of this machine. Write file:///PATH, or the path alone."
+        )
+    return found[1]
 
 
 def checked_url(url: str) -> str:
