@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
     DecimalType,
@@ -330,6 +333,104 @@ def test_a_column_that_would_have_to_change_its_type_is_refused(lake: Lake) -> N
     created(lake, fields(NestedField(5, "n", StringType())))
     with pytest.raises(ConfigError, match=r"lake\.db\.orders"):
         prepared(lake, COORDINATES.append(pa.field("n", pa.int32())), evolves=True)
+
+
+# --- columns that others change under a run --------------------------------------------------------------------------
+
+
+def swap(update: UpdateSchema) -> None:
+    update.rename_column("a", "b").rename_column("b", "a")
+
+
+def drop_and_add(lake: Lake) -> None:
+    change(lake, lambda update: update.delete_column("a"))
+    change(lake, lambda update: update.add_column("a", LongType()))
+
+
+def change(lake: Lake, step: Callable[[UpdateSchema], Any]) -> None:
+    with lake.table.update_schema(allow_incompatible_changes=True) as update:
+        step(update)
+
+
+PAIRS: dict[str, Any] = {
+    "a": pa.array([1, 2], pa.int64()),
+    "b": pa.array([100, 200], pa.int64()),
+    "o": pa.array([{"x": 1}, None], pa.struct([pa.field("x", pa.int64())])),
+}
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (swap, "a is another column now; b is another column now"),
+        (lambda update: update.delete_column("a"), "a is not there"),
+        (lambda update: update.rename_column("a", "c"), "a is not there"),
+        (lambda update: update.rename_column("o.x", "y"), r"o\.x is not there"),
+        (
+            lambda update: update.add_column("r", LongType(), required=True),
+            "r is required there, and the rows",
+        ),
+        (lambda update: update.update_column("a", required=True), "a is required now"),
+        (None, "a is another column now"),
+    ],
+)
+def test_files_are_not_committed_once_their_columns_are_others(
+    lake: Lake, step: Callable[[UpdateSchema], Any] | None, said: str
+) -> None:
+    """Files have field ids: their values would land in a column with another name, or in none."""
+    rows = with_coordinates(pa.table(PAIRS))
+    table, files = prepared(lake, rows.schema)
+    land(table, files, rows)
+    drop_and_add(lake) if step is None else change(lake, step)
+    with pytest.raises(SinkError, match=rf"lake\.db\.orders was changed while.*{said}.*Start again"):
+        land(table, files, rows)
+    assert len(lake.table.snapshots()) == 1
+
+
+def test_files_are_committed_into_columns_that_grew_meanwhile(lake: Lake) -> None:
+    rows = with_coordinates(pa.table({**PAIRS, "i": pa.array([1, 2], pa.int32())}))
+    created(lake, fields(*required_and_other_columns(), required=True))
+    table, files = prepared(lake, rows.schema)
+    change(lake, lambda update: update.update_column("i", LongType()).add_column("c", StringType()))
+    change(lake, lambda update: update.update_column("a", required=False).move_first("b"))
+    land(table, files, rows)
+    assert lake.table.scan(row_filter="i > 1 AND a > 1").to_arrow().column("b").to_pylist() == [200]
+
+
+def required_and_other_columns() -> list[NestedField]:
+    return [
+        NestedField(5, "a", LongType(), required=True),
+        NestedField(6, "b", LongType()),
+        NestedField(7, "o", StructType(NestedField(8, "x", LongType()))),
+        NestedField(9, "i", IntegerType()),
+    ]
+
+
+def test_columns_that_change_at_the_moment_of_the_commit_are_looked_at_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = with_coordinates(pa.table(PAIRS))
+    table, files = prepared(lake, rows.schema)
+    commit, left = SqlCatalog.commit_table, [swap]
+
+    def overtaken(catalog: SqlCatalog, *arguments: Any) -> Any:
+        if left:
+            change(lake, left.pop())
+        return commit(catalog, *arguments)
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", overtaken)
+    with pytest.raises(SinkError, match="a is another column now"):
+        land(table, files, rows)
+    assert lake.table.snapshots() == []
+
+
+def test_files_with_other_field_ids_are_not_equal(lake: Lake) -> None:
+    """By this a batch of Spark's `foreachBatch` sees that its table has changed."""
+    rows = with_coordinates(pa.table(PAIRS))
+    table, files = prepared(lake, rows.schema)
+    assert table.prepare(rows.schema, (), evolves=False) == files
+    change(lake, swap)
+    assert table.prepare(rows.schema, (), evolves=False) != files
 
 
 def test_a_format_that_is_too_new_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
+    AssertCurrentSchemaId,
     TableUpdate,
     _apply_table_update,
     _TableMetadataUpdateContext,
@@ -58,6 +59,7 @@ from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_er
 from kclient.spark.sink.iceberg_schema import (
     RENAMED,
     any_value,
+    column_changes,
     file_schema,
     partitioning_of,
     spec_of,
@@ -123,7 +125,7 @@ class IcebergTable:
         self._table = TableName.parse(name)
         self._catalog_file = catalog_file
         self._opened: Catalog | None = None
-        self._spec: int | None = None
+        self._prepared: tuple[Version, pa.Schema] | None = None
 
     @property
     def name(self) -> str:
@@ -262,17 +264,16 @@ class IcebergTable:
 
     def try_commit(self, base: Version, commit: TableCommit) -> None:
         """Add the files and the progress in one commit. Raises as `tables.Table` says."""
-        if self._spec is not None and base.spec().spec_id != self._spec:
-            raise SinkError(
-                f"The partition spec of {self.name} was changed while this run wrote files by the one before. Nothing "
-                "of this batch was committed. Start again: its files are written by the new one.",
-                path=self.name,
-            )
+        self._check_unchanged(base)
         progress = next_progress(self.progress(base, commit.job), commit)
         with self._errors("Committing into"):
             version = _with_our_defaults(base)
             added = _DataFiles(version)
             transaction = _Transaction(version)
+            # The catalog refuses the commit if the columns change from here on: then they are checked again.
+            transaction._apply(
+                (), (AssertCurrentSchemaId(current_schema_id=base.metadata.current_schema_id),)
+            )
             append = transaction.update_snapshot(snapshot_properties=_summary(commit)).merge_append()
             for file in commit.files:
                 append.append_data_file(added.of(file))
@@ -288,6 +289,16 @@ class IcebergTable:
             transaction.set_properties({PROPERTY + commit.job: json.dumps(described)})
             after = transaction.commit_transaction()
             self._check_metadata(base, after)
+
+    def _check_unchanged(self, base: Version) -> None:
+        """Refuse the files of this run if the table is no more what they were prepared for. Raises SinkError."""
+        changes = [] if self._prepared is None else [*_changes(*self._prepared, base)]
+        if changes:
+            raise SinkError(
+                f"{self.name} was changed while this run wrote files for it: {'; '.join(changes)}. Nothing of this "
+                "batch was committed. Start again: its files are then written for the table as it is.",
+                path=self.name,
+            )
 
     def _check_manifests(self, transaction: Transaction) -> None:
         """Look for a commit's manifest list before it counts; pyiceberg has asked for the size of each manifest."""
@@ -333,7 +344,7 @@ class IcebergTable:
         if evolves:
             version = retried(self.name, lambda: self._evolved(self.load(), columns))
         files = self._files(version, columns, keys)
-        self._spec = version.spec().spec_id
+        self._prepared = version, files.schema
         return files
 
     def _create(self, columns: pa.Schema, keys: Sequence[str]) -> Version:
@@ -439,6 +450,14 @@ def _is_in_history(version: Version, kept: _Kept) -> bool | None:
         return False
     # Snapshots expire from the oldest on. One that is older and still there shows that this one was not expired.
     return False if 0 < (oldest.sequence_number or 0) < kept.sequence else None
+
+
+def _changes(before: Version, files: pa.Schema, now: Version) -> Iterator[str]:
+    """Yield why files with these columns, which were prepared for one version, must not go into another."""
+    if now.spec().spec_id != before.spec().spec_id:
+        yield "its partition spec is another one"
+    if now.metadata.current_schema_id != before.metadata.current_schema_id:
+        yield from column_changes(files, now.schema())
 
 
 def _appends(snapshot: Snapshot) -> bool:

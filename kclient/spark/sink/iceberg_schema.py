@@ -159,6 +159,25 @@ def file_schema(columns: pa.Schema, table: Schema, name: str) -> pa.Schema:
     return pa.schema(fields)
 
 
+def column_changes(files: pa.Schema, table: Schema) -> list[str]:
+    """Return what keeps files that were prepared for earlier columns of a table out of it; wider types do not.
+
+    Their values are found by field ids: under another name, or nowhere, where an id now has another name, or none.
+    """
+    changes: list[str] = []
+    fitted = pa.schema(_fields(files, table.as_struct(), "", changes))
+    if changes:
+        return changes
+    before, now = pyarrow_to_schema(files), pyarrow_to_schema(fitted)
+    for name in before.column_names:
+        field, there = before.find_field(name), now.find_field(name)
+        if there.field_id != field.field_id:
+            changes.append(f"{name} is another column now")
+        elif there.required and not field.required:
+            changes.append(f"{name} is required now")
+    return changes
+
+
 def _fields(columns: Sequence[pa.Field], table: StructType, path: str, problems: list[str]) -> list[pa.Field]:
     """Return the fields of one level, in the order of the rows."""
     theirs = {field.name: field for field in table.fields}

@@ -106,14 +106,16 @@ class Partitioning(Protocol):
 
 @attrs.frozen
 class TableFiles:
-    """What the files of a table have and those of manifests have not. Pickles.
+    """What the files of a table have and those of manifests have not. Equal only with the same field ids. Pickles.
 
     `root` is the directory or URL below which they are written, `schema` the columns of a file, with the table's own
     names and field ids; `renamed` are those that have another name in landed rows: column of the table → of the rows.
     """
 
     root: str
-    schema: pa.Schema
+    schema: pa.Schema = attrs.field(
+        eq=attrs.cmp_using(eq=lambda one, other: one.equals(other, check_metadata=True))
+    )
     partitioning: Partitioning
     renamed: Mapping[str, str] = attrs.field(factory=dict)
 
