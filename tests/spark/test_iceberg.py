@@ -22,6 +22,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException, ServerError
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import SetLocationUpdate
 from sqlalchemy.exc import OperationalError
 
 from kclient.errors import ConfigError, SinkError
@@ -29,6 +30,7 @@ from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import iceberg_catalog, tables
 from kclient.spark.sink.iceberg import PROPERTY, IcebergTable
 from kclient.spark.sink.iceberg_catalog import open_catalog
+from kclient.spark.sink.iceberg_schema import table_schema
 from kclient.spark.sink.parquet import DirectTarget, write_batches
 from kclient.spark.sink.partitions import TableFiles
 from kclient.spark.sink.row_layout import RowLayout
@@ -426,6 +428,43 @@ def test_a_partition_spec_that_changes_under_a_run_is_noticed(landing: Landing) 
     again = Landing.into(landing.lake)
     assert again.commit(again.batch(1))
     assert offsets(landing.lake) == list(range(20))
+
+
+def move_data(lake: Lake) -> None:
+    with lake.table.transaction() as changed:
+        changed.set_properties({"write.data.path": f"file://{lake.root}/elsewhere"})
+
+
+def move_table(lake: Lake) -> None:
+    moved = SetLocationUpdate(location=f"file://{lake.root}/elsewhere")
+    lake.catalog.commit_table(lake.table, (), (moved,))
+
+
+@pytest.mark.parametrize("move", [move_data, move_table])
+def test_files_of_a_place_that_the_table_has_left_are_not_committed(
+    landing: Landing, move: Callable[[Lake], None]
+) -> None:
+    """The commit would name them below the new place, where they are not."""
+    assert landing.commit(landing.batch(0))
+    written = landing.batch(1)
+    move(landing.lake)
+    with pytest.raises(SinkError, match=r"lake\.db\.orders was changed.*its files go to file:.*elsewhere"):
+        landing.commit(written)
+    assert offsets(landing.lake) == list(range(10))
+    again = Landing.into(landing.lake)
+    assert again.commit(again.batch(1))
+    assert offsets(landing.lake) == list(range(20))
+
+
+def test_files_for_a_table_that_was_dropped_and_created_again_are_not_committed(landing: Landing) -> None:
+    written = landing.batch(0)
+    schema = landing.lake.table.schema()
+    landing.lake.catalog.drop_table(("db", "orders"))
+    reordered = pa.schema(reversed(schema.as_arrow()))
+    landing.lake.catalog.create_table(("db", "orders"), table_schema(reordered))
+    with pytest.raises(SinkError, match="it was dropped and created again"):
+        landing.commit(written)
+    assert landing.lake.table.snapshots() == []
 
 
 # --- files that count nowhere ----------------------------------------------------------------------------------------

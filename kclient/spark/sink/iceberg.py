@@ -454,6 +454,10 @@ def _is_in_history(version: Version, kept: _Kept) -> bool | None:
 
 def _changes(before: Version, files: pa.Schema, now: Version) -> Iterator[str]:
     """Yield why files with these columns, which were prepared for one version, must not go into another."""
+    if now.metadata.table_uuid != before.metadata.table_uuid:
+        yield "it was dropped and created again"
+    if _data_location(now) != _data_location(before):
+        yield f"its files go to {_data_location(now)} and no more to {_data_location(before)}"
     if now.spec().spec_id != before.spec().spec_id:
         yield "its partition spec is another one"
     if now.metadata.current_schema_id != before.metadata.current_schema_id:
