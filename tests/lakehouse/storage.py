@@ -306,7 +306,7 @@ class SimulatedTable:
         self.runtime.pause(self._latency())
         if self.catalog.newest is None:
             self.catalog.set(Version())
-        return TableFiles(ROOT, columns, Halves())
+        return TableFiles(ROOT, "0" * 16, columns, Halves())
 
     def rows(self, version: Version) -> int | None:
         """Return that it is unknown."""

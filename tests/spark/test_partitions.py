@@ -101,7 +101,7 @@ SCHEMA = pa.schema(
 
 
 def target(root: Path, **changed: Any) -> DirectTarget:
-    table = TableFiles(str(root), SCHEMA, ByKey())
+    table = TableFiles(str(root), "0" * 16, SCHEMA, ByKey())
     return DirectTarget(root=str(root), table=attrs.evolve(table, **changed))
 
 

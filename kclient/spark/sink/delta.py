@@ -296,7 +296,8 @@ class DeltaSink:
         schema = pa.schema(
             [table.field(name).remove_metadata() for name in table.names if name in rows.names]
         )
-        return TableFiles(self.url, schema, DeltaPartitioning(tuple(filter(None, keys.values()))))
+        mark = table_files.table_mark(str(version.metadata().id))
+        return TableFiles(self.url, mark, schema, DeltaPartitioning(tuple(filter(None, keys.values()))))
 
     def _check_keys(self, keys: Mapping[str, PartitionKey | None], wanted: Sequence[str]) -> None:
         """Refuse other keys than those of the table; the default, and no keys, follow it. Raises ConfigError."""
@@ -321,12 +322,12 @@ class DeltaSink:
             ) from exc
 
     def garbage(self, before_ms: int) -> list[Garbage]:
-        """Return files with names of jobs that no action in the log names, older than a time. Raises SinkError."""
-        load_with_retries(self, self._runtime)  # a place without a table is an error
-        old = table_files.written_before(self.url, before_ms)
+        """Return files of this table's jobs that no action in the log names, older than a time. Raises SinkError."""
+        version = load_with_retries(self, self._runtime)
+        old = table_files.written_before(self.url, str(version.metadata().id), before_ms)
         # Read after the listing: a file that is committed meanwhile is in the log then.
         named = retried(self.name, self._named_files, self._runtime) if old else set()
-        return [file for file in old if file.path not in named]
+        return table_files.not_named(old, named)
 
     def remove(self, found: Iterable[Garbage]) -> None:
         """Delete files that `garbage` has returned. Raises SinkError."""

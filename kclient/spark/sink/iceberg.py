@@ -388,7 +388,8 @@ class IcebergTable:
         columns = file_schema(columns, schema, self.name)
         root = _data_location(version)
         partitioning = partitioning_of(spec, schema, columns, self.name)
-        return TableFiles(_local(root), columns, partitioning, RENAMED)
+        mark = table_files.table_mark(_table_id(version))
+        return TableFiles(_local(root), mark, columns, partitioning, RENAMED)
 
     # --- what is in it
 
@@ -401,12 +402,25 @@ class IcebergTable:
                 yield batch.select(selected).rename_columns(COORDINATES)
 
     def garbage(self, before_ms: int) -> list[Garbage]:
-        """Return data files of jobs that no snapshot names, of any branch. Other writers' files are not looked at."""
-        location = _data_location(self._there())
-        old = table_files.written_before(_local(location), before_ms)
+        """Return data files of this table's jobs that no snapshot names, of any branch.
+
+        Raises SinkError, and ConfigError for a table whose files others may name.
+        """
+        version = self._there()
+        self._check_owns_files(version)
+        old = table_files.written_before(_local(_data_location(version)), _table_id(version), before_ms)
         # The version is read after the files were listed: what was committed meanwhile is named in it.
         named = self._named(self._there()) if old else frozenset()
-        return [each for each in old if f"{location}/{each.path}" not in named]
+        return table_files.not_named(old, named)
+
+    def _check_owns_files(self, version: Version) -> None:
+        """Raise ConfigError for a table whose files others may name, as Iceberg's own clean-up does."""
+        if version.properties.get("gc.enabled", "true").lower() == "false":
+            raise ConfigError(
+                f"{self.name} has gc.enabled=false: other tables, or other branches of its catalog, may name its "
+                "files. Nothing was removed. Use the clean-up of the catalog, or set the property to true once nothing "
+                "else names them."
+            )
 
     def remove(self, found: Iterable[Garbage]) -> None:
         """Delete files that `garbage` has returned."""
@@ -508,6 +522,10 @@ def _summary(commit: TableCommit) -> dict[str, str]:
         f"{SUMMARY}start": dump_offsets(commit.start),
         f"{SUMMARY}end": dump_offsets(commit.end),
     }
+
+
+def _table_id(version: Version) -> str:
+    return str(version.metadata.table_uuid)
 
 
 def _data_location(version: Version) -> str:

@@ -69,6 +69,8 @@ def open_catalog(name: str, file: str | None) -> Catalog:
     with table_errors(name, "Opening the catalog"):
         catalog = Runtime().within(REQUEST_SECONDS, lambda: load_catalog(name, **properties))
     _bound_requests(catalog)
+    # `refs` would leave out snapshots: their files would be garbage, and rollbacks could not be told from expiry.
+    catalog.properties["snapshot-loading-mode"] = "all"
     use_store(catalog)
     return catalog
 

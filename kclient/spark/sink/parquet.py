@@ -287,7 +287,8 @@ class RangeFiles:
             return
         if self._spill is None:
             here = Path(tempfile.gettempdir()) / "kclient" if is_remote(self._root) else Path(self._root)
-            beside = here / _directory(self._wanted) / range_name(self._wanted)
+            name = range_name(self._wanted) + (f"-{self._token}" if self._token else "")
+            beside = here / _directory(self._wanted) / name
             self._spill = Spill(beside, part.rows.schema)
         self._spill.add(part)
         if self._token and len(self._files) + len(self._spill.keys) > MAX_PARTS:
@@ -463,7 +464,8 @@ class DirectTarget:
     def files(self, wanted: OffsetRange, runtime: Runtime) -> RangeFiles:
         """Return the files of a range, none yet."""
         if self.table is not None:
-            return RangeFiles(wanted, self.root, self.codec, token=runtime.random_bytes(TOKEN_BYTES).hex())
+            token = f"{self.table.mark}-{runtime.random_bytes(TOKEN_BYTES).hex()}"
+            return RangeFiles(wanted, self.root, self.codec, token=token)
         return RangeFiles(wanted, self.root, self.codec, self._ending(self.root, runtime))
 
     def dead_files(self, wanted: OffsetRange, runtime: Runtime) -> RangeFiles | None:

@@ -108,11 +108,13 @@ class Partitioning(Protocol):
 class TableFiles:
     """What the files of a table have and those of manifests have not. Equal only with the same field ids. Pickles.
 
-    `root` is the directory or URL below which they are written, `schema` the columns of a file, with the table's own
-    names and field ids; `renamed` are those that have another name in landed rows: column of the table → of the rows.
+    `root` is the directory or URL below which they are written, `mark` what their names have of the table
+    (`table_files.py`), `schema` the columns of a file, with the table's own names and field ids; `renamed` are those
+    that have another name in landed rows: column of the table → of the rows.
     """
 
     root: str
+    mark: str
     schema: pa.Schema = attrs.field(
         eq=attrs.cmp_using(eq=lambda one, other: one.equals(other, check_metadata=True))
     )

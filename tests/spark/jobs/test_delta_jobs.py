@@ -166,10 +166,11 @@ def test_status_verify_and_gc_look_into_the_table(
     assert gap.code == 6
     assert "1" in gap.out
 
-    left = Path(lake.where) / "00000-00000000000000000000-00000000000000000009-0123456789abcdef-0.parquet"
+    counted = Path(lake.files_on_disk()[0])
+    left = counted.with_name(counted.name.replace("-0.parquet", "-9.parquet"))
     left.write_bytes(b"of a killed batch")
     found = call(capsys, "ingest", "gc", "--sink", sink, "--older-than", "0s", "--apply")
-    assert found.out.split("\t")[0] == left.name
+    assert found.out.split("\t")[0] == str(left.relative_to(lake.where))
     assert not left.exists()
     assert set(lake.files_on_disk()) >= set(lake.table.file_uris())
 
