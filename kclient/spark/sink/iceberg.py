@@ -271,9 +271,8 @@ class IcebergTable:
             added = _DataFiles(version)
             transaction = _Transaction(version)
             # The catalog refuses the commit if the columns change from here on: then they are checked again.
-            transaction._apply(
-                (), (AssertCurrentSchemaId(current_schema_id=base.metadata.current_schema_id),)
-            )
+            schema_id = {"current-schema-id": base.metadata.current_schema_id}
+            transaction._apply((), (AssertCurrentSchemaId.model_validate(schema_id),))
             append = transaction.update_snapshot(snapshot_properties=_summary(commit)).merge_append()
             for file in commit.files:
                 append.append_data_file(added.of(file))
