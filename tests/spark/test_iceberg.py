@@ -8,6 +8,7 @@ import pickle
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException, ServerError
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import SetLocationUpdate
 from sqlalchemy.exc import OperationalError
 
@@ -214,6 +216,36 @@ def test_a_commit_copies_no_history_beside_what_the_catalog_does(
     wanted = landing.batch(1)
     assert landing.commit(wanted)
     assert copies == []
+
+
+def append_an_hour_ahead(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer's commit, by a clock that is wrong."""
+    made = Snapshot.__init__
+
+    def ahead(snapshot: Snapshot, **given: Any) -> None:
+        made(snapshot, **{**given, "timestamp_ms": int(time.time() * 1000) + 3_600_000})
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Snapshot, "__init__", ahead)
+        append_one(lake)
+
+
+def test_a_snapshot_is_never_older_than_what_is_in_the_table(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Iceberg's Java reads no table whose history goes back by more than a minute."""
+    assert landing.commit(landing.batch(0))
+    before = landing.lake.table.metadata.last_updated_ms
+    append_an_hour_ahead(landing.lake, monkeypatch)
+    with landing.lake.table.transaction() as changed:  # by a clock that is right
+        changed.set_properties({"a": "b"})
+    for number in (1, 2):
+        assert landing.commit(landing.batch(number))
+    metadata = landing.lake.table.metadata
+    times = [entry.timestamp_ms for entry in metadata.snapshot_log]
+    assert times == sorted(times) == [snapshot.timestamp_ms for snapshot in metadata.snapshots]
+    assert metadata.last_updated_ms == times[-1] > before + 3_500_000
+    assert times[0] == before <= time.time() * 1000
 
 
 def roll_back(table: Table, snapshot: int) -> None:

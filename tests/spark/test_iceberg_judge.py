@@ -26,7 +26,7 @@ from tests.spark.jobs.iceberg_support import TABLE, Lake
 from tests.spark.jobs.support import fill
 from tests.spark.jobs.test_iceberg_rest import LakeOnRest, rest_catalog
 from tests.spark.jobs.test_iceberg_s3 import LakeOnS3
-from tests.spark.test_iceberg import Landing
+from tests.spark.test_iceberg import Landing, append_an_hour_ahead
 from tests.spark.test_iceberg_schema import DDL, VALUES, land, prepared, samples, with_coordinates
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -101,6 +101,15 @@ def test_spark_reads_each_row_once_now_and_as_it_was(judge: Session, landing: La
     assert found["partitions"] == [["flights", 3, 0, 29, 30]]
     second = landing.lake.table.snapshots()[1].snapshot_id
     assert counted(judge, landing.lake, snapshot=second)["partitions"] == [["flights", 3, 0, 19, 20]]
+
+
+def test_spark_reads_a_table_into_which_a_clock_that_is_ahead_has_written(
+    judge: Session, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landing = Landing.into(lake)
+    append_an_hour_ahead(lake, monkeypatch)
+    assert landing.commit(landing.batch(0))
+    assert sql(judge, lake, "SELECT count(*) FROM {}") == [["11"]]
 
 
 def test_spark_reads_every_type_of_a_schema(judge: Session, lake: Lake) -> None:

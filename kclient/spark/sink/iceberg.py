@@ -44,6 +44,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
     AssertCurrentSchemaId,
+    TableRequirement,
     TableUpdate,
     _apply_table_update,
     _TableMetadataUpdateContext,
@@ -512,6 +513,24 @@ class _Transaction(Transaction):
                 found = _apply_table_update(update, found, context)
             self._computed = (self._updates, found)
         return self._computed[1]
+
+    def _stage(
+        self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()
+    ) -> Transaction:
+        return super()._stage(tuple(map(self._in_order, updates)), requirements)
+
+    def _in_order(self, update: TableUpdate) -> TableUpdate:
+        """Give a snapshot a time after those in the table, which may be of a clock that is ahead.
+
+        Iceberg's Java reads no table whose history goes back by more than a minute.
+        """
+        if not isinstance(update, AddSnapshotUpdate):
+            return update
+        metadata, snapshot = self._table.metadata, update.snapshot
+        logged = [each.timestamp_ms for each in (*metadata.snapshot_log[-1:], *metadata.metadata_log[-1:])]
+        newest_ms = max(metadata.last_updated_ms, *logged, snapshot.timestamp_ms - 1)
+        later = snapshot.model_copy(update={"timestamp_ms": newest_ms + 1})
+        return AddSnapshotUpdate(snapshot=later)
 
 
 def _summary(commit: TableCommit) -> dict[str, str]:
