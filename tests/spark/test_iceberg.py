@@ -36,6 +36,7 @@ from kclient.spark.sink.iceberg_schema import table_schema
 from kclient.spark.sink.parquet import DirectTarget, write_batches
 from kclient.spark.sink.partitions import TableFiles
 from kclient.spark.sink.row_layout import RowLayout
+from kclient.spark.sink.store import ObjectMissing
 from kclient.spark.sink.tables import TableCommit, TableProgress, TableUnavailable
 from kclient.types import TopicPartition
 from tests.spark.jobs.iceberg_support import TABLE, Lake
@@ -439,6 +440,97 @@ def test_a_second_run_that_was_faster_keeps_its_rows_and_this_one_adds_none(
     assert offsets(landing.lake) == list(range(20))
     counted = {row["file_path"] for row in landing.lake.table.inspect.files().to_pylist()}
     assert {f"file://{landing.files.root}/{file.path}" for file in theirs.files} < counted
+
+
+def forbid_old_metadata(lake: Lake) -> None:
+    """Have each writer remove the metadata files of all versions but the newest two."""
+    with lake.table.transaction() as changed:
+        changed.set_properties(
+            {
+                "write.metadata.delete-after-commit.enabled": "true",
+                "write.metadata.previous-versions-max": "1",
+            }
+        )
+
+
+def append_thrice(lake: Lake) -> None:
+    for _ in range(3):
+        append_one(lake)
+
+
+def at_reading(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None], number: int) -> None:
+    """Do something when the catalog has named a table's metadata file for the nth time, before that is read."""
+    reads, steps = SqlCatalog._convert_orm_to_iceberg, [step] + [lambda: None] * (number - 1)
+
+    def named(catalog: SqlCatalog, row: Any) -> Table:
+        if steps:
+            steps.pop()()
+        return reads(catalog, row)
+
+    monkeypatch.setattr(SqlCatalog, "_convert_orm_to_iceberg", named)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_metadata_that_a_faster_writer_removed_costs_a_try_and_no_row(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Before each commit it is read twice: by the job, and by the catalog."""
+    forbid_old_metadata(landing.lake)
+    assert landing.commit(landing.batch(0))
+    written = landing.batch(1)
+    at_reading(monkeypatch, lambda: append_thrice(landing.lake), number)
+    assert landing.commit(written)
+    assert offsets(landing.lake) == [-1] * 3 + list(range(20))
+
+
+def test_an_object_that_a_faster_writer_removed_costs_a_try(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> None:
+        raise ObjectMissing("Reading s3://b/00001.metadata.json failed", path="s3://b/00001.metadata.json")
+
+    written = landing.batch(0)
+    at_reading(monkeypatch, gone, 1)
+    assert landing.commit(written)
+
+
+def expire(lake: Lake, snapshot: Snapshot) -> None:
+    """Expire a snapshot as Spark does: its files are removed too."""
+    lake.table.maintenance.expire_snapshots().by_id(snapshot.snapshot_id).commit()
+    Path(snapshot.manifest_list.removeprefix("file://")).unlink()
+
+
+def test_a_version_that_expires_during_its_commit_costs_a_try_and_no_row(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert landing.commit(landing.batch(0))
+    written, base = landing.batch(1), landing.lake.table.current_snapshot()
+    assert base is not None
+
+    load, left = landing.table.load, [base]
+
+    def loaded() -> Table:
+        version = load()
+        if left:
+            append_one(landing.lake)
+            expire(landing.lake, left.pop())
+        return version
+
+    monkeypatch.setattr(landing.table, "load", loaded)
+    assert landing.commit(written)
+    assert offsets(landing.lake) == [-1, *range(20)]
+
+
+@pytest.mark.parametrize("what", ["metadata", "manifest list"])
+def test_a_file_of_the_newest_version_that_is_gone_is_an_error(landing: Landing, what: str) -> None:
+    assert landing.commit(landing.batch(0))
+    written, version = landing.batch(1), landing.lake.table
+    snapshot = version.current_snapshot()
+    assert snapshot is not None
+    gone = version.metadata_location if what == "metadata" else snapshot.manifest_list
+    Path(gone.removeprefix("file://")).unlink()
+    with pytest.raises(SinkError, match=rf"lake\.db\.orders failed: FileNotFoundError.*{Path(gone).name}"):
+        landing.commit(written)
 
 
 def test_an_error_that_another_try_does_not_mend_is_raised_at_once(

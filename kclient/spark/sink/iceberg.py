@@ -72,9 +72,10 @@ from kclient.spark.sink.iceberg_schema import (
 )
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import COORDINATES, TableFiles
-from kclient.spark.sink.store import is_remote, lost
+from kclient.spark.sink.store import ObjectMissing, is_remote, lost
 from kclient.spark.sink.tables import (
     TableCommit,
+    TableConflict,
     TableProgress,
     TableUnavailable,
     load_with_retries,
@@ -94,6 +95,9 @@ SUMMARY: Final = "kclient."
 NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
 MERGING: Final = {"commit.manifest-merge.enabled": "true"}
 """The default of Iceberg itself: 100 manifests become one. pyiceberg's is false, and its readers open each of them."""
+
+GONE: Final = (FileNotFoundError, ObjectMissing)
+"""What reading a file raises that is not there: of pyiceberg's own file systems, and of a store."""
 
 METRICS: Final = "write.metadata.metrics.column."
 NEWEST_FORMAT: Final = 2
@@ -155,12 +159,25 @@ class IcebergTable:
                 left.close()
             raise
 
+    @contextmanager
+    def _conflicts(self, base: Version) -> Iterator[None]:
+        """Raise TableConflict for a file of a version that is gone, if the version is not the newest any more."""
+        try:
+            yield
+        except GONE as exc:
+            if self.load().metadata_location == base.metadata_location:
+                raise
+            raise TableConflict(f"its version {base.metadata_location} has been removed meanwhile") from exc
+
     # --- reading where a job stands
 
     def load(self) -> Version:
         """Return the newest version. Raises TableUnavailable, SinkError."""
         with self._errors("Reading"):
-            return self._catalog.load_table(self._table.identifier)
+            try:
+                return self._catalog.load_table(self._table.identifier)
+            except GONE:  # another writer has removed the metadata that the catalog named a moment ago
+                return self._catalog.load_table(self._table.identifier)
 
     def find(self) -> Version | None:
         """Return the newest version, None if the table is not there."""
@@ -267,7 +284,7 @@ class IcebergTable:
         """Add the files and the progress in one commit. Raises as `tables.Table` says."""
         self._check_unchanged(base)
         progress = next_progress(self.progress(base, commit.job), commit)
-        with self._errors("Committing into"):
+        with self._errors("Committing into"), self._conflicts(base):
             version = _with_our_defaults(base)
             added = _DataFiles(version)
             transaction = _Transaction(version)
@@ -361,7 +378,7 @@ class IcebergTable:
 
     def _evolved(self, version: Version, columns: pa.Schema) -> Version:
         """Add the columns that the table lacks, and widen those that are narrower, where there are any."""
-        with self._errors("Adding columns to"):
+        with self._errors("Adding columns to"), self._conflicts(version):
             try:
                 with version.update_schema() as update:
                     update.union_by_name(table_schema(columns))

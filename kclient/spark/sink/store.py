@@ -48,6 +48,7 @@ from kclient.spark.sink.local_store import (
 
 __all__ = [
     "LocalStore",
+    "ObjectMissing",
     "ObjectStore",
     "ObjectWriter",
     "Store",
@@ -319,6 +320,7 @@ class ObjectStore(Store):
         """Raise the SinkError of a call that failed."""
         place = self.place(key)
         kind = StoreUnavailable if _is_transient(exc) else SinkError
+        kind = ObjectMissing if isinstance(exc, FileNotFoundError) else kind
         raise kind(f"{doing} {place} failed: {_reason(exc)}. {_advice(exc)}", path=place) from None
 
 
@@ -470,6 +472,10 @@ _CODE: Final = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 
 class StoreUnavailable(SinkError):
     """The service was not reachable, too slow, or failed, also after retries: a later try may succeed."""
+
+
+class ObjectMissing(SinkError):
+    """There is no such object, or no such bucket."""
 
 
 def lost(place: str, found: str = "nothing") -> SinkError:
