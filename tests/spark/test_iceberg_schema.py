@@ -210,6 +210,19 @@ def test_times_beyond_the_calendar_do_not_stop_a_commit(lake: Lake) -> None:
     assert lake.table.scan(selected_fields=("n",)).to_arrow().column("n").to_pylist() == [1, 2]
 
 
+@pytest.mark.parametrize("last", ["\ud7ff", "\ud7ff\U0010ffff"])
+def test_a_text_whose_upper_bound_would_end_in_half_a_character_lands(lake: Lake, last: str) -> None:
+    """A bound has 16 characters, the last counted up: after U+D7FF come the halves of UTF-16, which are none."""
+    texts = ["a", "x" * (16 - len(last)) + last + "yz", "x" * 15 + "\uf000"]
+    for text in texts:
+        rows = with_coordinates(pa.table({"s": [text]}))
+        land(*prepared(lake, rows.schema), rows)
+    for text in texts:
+        [found] = lake.table.scan(row_filter=EqualTo("s", text)).plan_files()
+        assert lake.table.scan(row_filter=EqualTo("s", text)).to_arrow().column("s").to_pylist() == [text]
+        assert found.file.record_count == 1
+
+
 @pytest.mark.parametrize("kind", [pa.duration("s"), pa.month_day_nano_interval()])
 def test_a_type_that_iceberg_does_not_have_is_refused_before_the_table_is_made(
     lake: Lake, kind: pa.DataType

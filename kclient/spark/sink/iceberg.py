@@ -597,6 +597,10 @@ class _DataFiles:
             statistics = data_file_statistics_from_parquet_metadata(
                 footer, self._plan_without_times, self._ids
             )
+        for bounds in statistics.column_aggregates.values():
+            if isinstance(bounds.current_max, str):
+                # pyiceberg cuts it and counts the last character up. U+D7FF has no next one; a bound may be larger.
+                bounds.current_max = bounds.current_max.replace("\ud7ff", "\ue000")
         return DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=f"{self._root}/{file.path}",
