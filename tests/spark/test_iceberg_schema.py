@@ -33,7 +33,7 @@ from kclient.errors import ConfigError, SinkError
 from kclient.spark.decoding.ddl import parse_ddl
 from kclient.spark.sink import iceberg, tables
 from kclient.spark.sink.iceberg import IcebergTable
-from kclient.spark.sink.iceberg_schema import RESERVED, table_name
+from kclient.spark.sink.iceberg_schema import RESERVED, spec_of, table_columns, table_name, table_schema
 from kclient.spark.sink.manifest import WrittenFile
 from kclient.spark.sink.parquet import HiddenFile, ParquetFile
 from kclient.spark.sink.partitions import TableFiles
@@ -550,6 +550,41 @@ def test_a_tables_own_spec_is_followed(lake: Lake) -> None:
     )  # as for a query of the user
     with pytest.raises(ConfigError, match=r"is partitioned by bucket\(4,_offset\), and --partition-by says"):
         prepared(lake, rows.schema, "day(_timestamp)")
+
+
+def without_partition_column(lake: Lake, rows: pa.Table) -> pa.Table:
+    """Drop the column c, by which the table was divided, from its spec and then from it; return rows without it."""
+    with lake.table.update_spec() as update:
+        update.remove_field("c")
+    change(lake, lambda update: update.delete_column("c"))
+    return rows.drop_columns(["c"])
+
+
+def test_manifests_of_a_partition_field_whose_column_is_gone_are_kept_as_they_are(lake: Lake) -> None:
+    """pyiceberg cannot write them again without the column's type. Those of the spec of today are merged."""
+    rows = with_coordinates(pa.table({"a": [1, 2], "c": ["x", "y"]}))
+    for _ in range(2):
+        land(*prepared(lake, rows.schema, "c"), rows)
+    rows = without_partition_column(lake, rows)
+    with lake.table.transaction() as changed:
+        changed.set_properties({"commit.manifest.min-count-to-merge": "2"})
+    for _ in range(3):
+        land(*prepared(lake, rows.schema), rows)
+    snapshot = lake.table.current_snapshot()
+    assert snapshot is not None
+    assert [each.partition_spec_id for each in snapshot.manifests(lake.table.io)] == [1, 0, 0]
+    assert lake.table.scan().to_arrow().column("a").to_pylist() == [1, 2] * 5
+    assert lake.table.scan(row_filter="a = 1").to_arrow().num_rows == 5
+
+
+def test_a_spec_of_a_column_that_is_gone_is_refused(lake: Lake) -> None:
+    """Format version 1 keeps a removed partition field, as `void`."""
+    rows = with_coordinates(pa.table({"a": [1, 2], "c": ["x", "y"]}))
+    schema = table_schema(table_columns(rows.schema))
+    created(lake, schema, partition_spec=spec_of(["c"], schema), properties={"format-version": "1"})
+    rows = without_partition_column(lake, rows)
+    with pytest.raises(ConfigError, match="partitioned by c, which is void of a column that was dropped"):
+        prepared(lake, rows.schema)
 
 
 @pytest.mark.parametrize(

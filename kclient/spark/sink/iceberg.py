@@ -36,7 +36,7 @@ from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.table import Table as Version
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
@@ -49,6 +49,7 @@ from pyiceberg.table.update import (
     _apply_table_update,
     _TableMetadataUpdateContext,
 )
+from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
@@ -291,7 +292,7 @@ class IcebergTable:
             # The catalog refuses the commit if the columns change from here on: then they are checked again.
             schema_id = {"current-schema-id": base.metadata.current_schema_id}
             transaction._apply((), (AssertCurrentSchemaId.model_validate(schema_id),))
-            append = transaction.update_snapshot(snapshot_properties=_summary(commit)).merge_append()
+            append = _Append(Operation.APPEND, transaction, base.io, snapshot_properties=_summary(commit))
             for file in commit.files:
                 append.append_data_file(added.of(file))
             sequence = version.metadata.next_sequence_number()
@@ -548,6 +549,20 @@ class _Transaction(Transaction):
         newest_ms = max(metadata.last_updated_ms, *logged, snapshot.timestamp_ms - 1)
         later = snapshot.model_copy(update={"timestamp_ms": newest_ms + 1})
         return AddSnapshotUpdate(snapshot=later)
+
+
+class _Append(_MergeAppendFiles):
+    """An append that leaves manifests as they are whose partition type is lost, because a column of their spec is gone.
+
+    pyiceberg cannot write them again. No new ones are made, so they stay few.
+    """
+
+    def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+        known, specs = self.schema().field_ids, self._transaction.table_metadata.partition_specs
+        lost = {spec.spec_id for spec in specs if not {field.source_id for field in spec.fields} <= known}
+        kept = [each for each in manifests if each.partition_spec_id in lost]
+        others = [each for each in manifests if each.partition_spec_id not in lost]
+        return super()._process_manifests(others) + kept
 
 
 def _summary(commit: TableCommit) -> dict[str, str]:

@@ -310,12 +310,14 @@ def partitioning_of(
     """Return how rows with these columns are divided. Raises ConfigError for a spec that cannot be followed."""
     sources: list[PartitionSource] = []
     for field in spec.fields:
-        column, kind = schema.find_column_name(field.source_id), schema.find_type(field.source_id)
+        column = schema.find_column_name(field.source_id)
         if column not in columns.names or isinstance(field.transform, UnknownTransform):
             raise ConfigError(
-                f"The table at {place} is partitioned by {field.name}, which is {field.transform} of {column}. That "
-                "cannot be computed from the columns of the rows. Give the job a table of its own."
+                f"The table at {place} is partitioned by {field.name}, which is {field.transform} of "
+                f"{column or 'a column that was dropped'}. That cannot be computed from the columns of the rows. Give "
+                "the job a table of its own."
             )
+        kind = schema.find_type(field.source_id)
         whole = isinstance(field.transform, IdentityTransform) and isinstance(kind, _WHOLE)
         sources.append(
             WholeColumn(field.name, str(column))
