@@ -1,18 +1,20 @@
 """An Iceberg table that a job lands in, by pyiceberg: one commit adds a batch's files and the job's progress.
 
     table property    kclient.job.<job>        {"batch": 7, "offsets": …, "first": …, "snapshot": …, "sequence": …,
-                                               "landed": …}
+                                               "at": …, "landed": …}
     snapshot summary  kclient.job, .batch, .start, .end         the same for each batch, while its snapshot is kept
 
 Expiring snapshots takes summaries away and leaves the rows; a rollback takes rows away and leaves the property. So the
 property says where the job stands, and the snapshot in it whether its rows are still there:
 
     it is an ancestor of the current snapshot              they are
+    it was cherry-picked, with all that it lacked          they are
     it is known, or older ancestors are, and it is not     SinkError: the table was rolled back
-    it is not known, nor is anything that old              it expired: the table is asked for rows of its last batch
+    it is not known, nor is anything that old              it expired: the table is asked for its last batch
 
-Where these rows are gone too, a rollback is told from a deletion by the snapshots that are left: if all of them append,
-nothing has deleted rows, and the table was rolled back before they expired.
+First for a file of this batch, since other jobs may land the same offsets, and then for its rows in files of other
+programs: these may have compacted it. Where both are gone, a rollback is told from a deletion by the snapshots that are
+left: if all of them keep rows, nothing has deleted any, and the table was rolled back before they expired.
 
 pyiceberg's own retries are switched off. They would add the files to a newer version without looking at the progress in
 it, and so count a batch twice that another run has committed in between.
@@ -32,11 +34,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import NoSuchTableError, ResolveError, ValidationError
 from pyiceberg.io.pyarrow import (
+    ArrowScan,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestFile
 from pyiceberg.table import Table as Version
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
@@ -93,6 +96,9 @@ log: Final = get_logger("kclient.spark")
 
 PROPERTY: Final = "kclient.job."
 SUMMARY: Final = "kclient."
+SOURCE: Final = "source-snapshot-id"
+"""In the summary of a copy: the snapshot that was cherry-picked."""
+
 NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
 MERGING: Final = {"commit.manifest-merge.enabled": "true"}
 """The default of Iceberg itself: 100 manifests become one. pyiceberg's is false, and its readers open each of them."""
@@ -106,21 +112,26 @@ _TIMES: Final = (DateType, TimestampType, TimestamptzType)
 
 
 class _Landed(NamedTuple):
-    """Offsets of one file with rows, from `start` to before `end`."""
+    """One file with rows: its offsets, from `start` to before `end`, and its name without directories."""
 
     topic: str
     partition: int
     start: int
     end: int
+    file: str | None = None
 
 
 @attrs.frozen(kw_only=True)
 class _Kept:
-    """The property of a job: its progress, its last snapshot, and a range with rows of its newest batch."""
+    """The property of a job: its progress, its last snapshot, and a file with rows of its newest batch.
+
+    In format version 1 each `sequence` is 0, and the snapshot's time `at` takes its place.
+    """
 
     progress: TableProgress
     snapshot: int
     sequence: int
+    at: int
     landed: _Landed | None
 
 
@@ -196,7 +207,7 @@ class IcebergTable:
             self._check_no_batches(job, version)
             return None
         kept = self._kept(job, text)
-        is_there = _is_in_history(version, kept)
+        is_there = _is_in_history(version, job, kept)
         if is_there is False or (is_there is None and self._lost_rows(version, job, kept)):
             raise self._rolled_back(job, kept.progress, kept.snapshot)
         return kept.progress
@@ -205,16 +216,14 @@ class IcebergTable:
         """Return whether rows of the last batch are gone, although nothing that is left has deleted rows."""
         if kept.landed is None:
             return False
-        landed, (topic, partition, offset) = kept.landed, map(table_name, COORDINATES)
-        rows = (
-            f"{topic} = '{landed.topic}' AND {partition} = {landed.partition} AND "
-            f"{offset} >= {landed.start} AND {offset} < {landed.end}"
-        )
         with self._errors("Reading"):
-            found = version.scan(row_filter=rows, selected_fields=(offset,), limit=1).to_arrow()
-        if found.num_rows:
-            return False
-        if all(map(_appends, _ancestors(version))):
+            files = _files_of(version, ManifestContent.DATA)
+            if any(table_files.name_of(file.file_path) == kept.landed.file for file in files):
+                return False
+            has_deletes = _has_equality_deletes(version)
+            if not has_deletes and _has_rows(version, kept.landed):
+                return False
+        if not has_deletes and all(map(_keeps_rows, _ancestors(version))):
             return True
         log.warning(
             "%s has no rows of batch %d of the job %s, and no snapshot of that time. Rows were deleted since, so the "
@@ -240,6 +249,7 @@ class IcebergTable:
                 progress=progress,
                 snapshot=int(content["snapshot"]),
                 sequence=int(content["sequence"]),
+                at=int(content.get("at", 0)),
                 landed=None if landed is None else _Landed(*landed),
             )
         except (KeyError, TypeError, ValueError) as exc:
@@ -264,8 +274,9 @@ class IcebergTable:
         return SinkError(
             f"Rows of the job {job} were taken back from {self.name}: it was rolled back or replaced, and the snapshot "
             f"{snapshot} of batch {progress.batch} is no part of its history any more. Going on would leave their "
-            "offsets out. Either bring them back (Spark: CALL system.set_current_snapshot, with that snapshot), or "
-            "land them again with another --job, a new --checkpoint and --start from a file of offsets.",
+            "offsets out. Either bring them back (Spark: CALL system.set_current_snapshot, with that snapshot; or, to "
+            "keep what others have added since, cherrypick_snapshot of each of the job's that is gone, to that one), "
+            "or land them again with another --job, a new --checkpoint and --start from a file of offsets.",
             path=self.name,
         )
 
@@ -302,6 +313,7 @@ class IcebergTable:
                 **json.loads(progress.dump()),
                 "snapshot": append.snapshot_id,
                 "sequence": sequence,
+                "at": transaction.table_metadata.last_updated_ms,
                 "landed": self._landed(base, commit),
             }
             transaction.set_properties({PROPERTY + commit.job: json.dumps(described)})
@@ -337,10 +349,11 @@ class IcebergTable:
             )
 
     def _landed(self, base: Version, commit: TableCommit) -> _Landed | None:
-        """Return the range of one file of the job's newest batch with rows, None where rows have no offsets."""
+        """Return one file of the job's newest batch with rows, None where rows have no offsets."""
         for file in commit.files if commit.end else ():
             if file.rows:
-                return _Landed(file.topic, file.partition, file.start, file.end)
+                name = table_files.name_of(file.path)
+                return _Landed(file.topic, file.partition, file.start, file.end, name)
         text = base.properties.get(PROPERTY + commit.job)
         return None if text is None else self._kept(commit.job, text).landed
 
@@ -412,8 +425,15 @@ class IcebergTable:
     # --- what is in it
 
     def coordinates(self, version: Version, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Yield topic, partition and offset of all rows of some topics, by pyiceberg's own scan."""
+        """Yield topic, partition and offset of all rows of some topics, by pyiceberg's own scan. Raises SinkError."""
         with self._errors("Reading"):
+            if _has_equality_deletes(version):
+                raise SinkError(
+                    f"{self.name} has equality deletes, as upserts of Flink write them, and pyiceberg cannot tell "
+                    "which rows they leave. Jobs land there all the same. Compact the table until no such file is "
+                    "left, and start again, or compare its rows in an engine that reads them.",
+                    path=self.name,
+                )
             selected = tuple(map(table_name, COORDINATES))
             found = version.scan(row_filter=rows_of(topics), selected_fields=selected)
             for batch in found.to_arrow_batch_reader():
@@ -455,33 +475,37 @@ class IcebergTable:
                 for snapshot in version.metadata.snapshots
                 for each in snapshot.manifests(version.io)
             }
-            return frozenset(
-                entry.data_file.file_path
-                for each in manifests.values()
-                for entry in each.fetch_manifest_entry(version.io, discard_deleted=True)
-            )
+            return frozenset(file.file_path for file in _files_in(version, manifests.values()))
 
 
-def _ancestors(version: Version) -> Iterator[Snapshot]:
-    """Yield the current snapshot and those before it. pyiceberg's own looks for each one in the list of all."""
-    known = {each.snapshot_id: each for each in version.metadata.snapshots}
-    snapshot = version.current_snapshot()
+# --- the snapshots of a table ----------------------------------------------------------------------------------------
+
+
+def _ancestors(version: Version, of: int | None = None) -> Iterator[Snapshot]:
+    """Yield a snapshot, by default the current one, and those before it, as far as they are kept.
+
+    pyiceberg's own looks for each one in the list of all.
+    """
+    known: dict[int | None, Snapshot] = {each.snapshot_id: each for each in version.metadata.snapshots}
+    snapshot = known.get(version.metadata.current_snapshot_id if of is None else of)
     while snapshot is not None:
         yield snapshot
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else known.get(parent)
+        snapshot = known.get(snapshot.parent_snapshot_id)
 
 
-def _is_in_history(version: Version, kept: _Kept) -> bool | None:
+def _is_in_history(version: Version, job: str, kept: _Kept) -> bool | None:
     """Return whether the last snapshot of a job is an ancestor of the current one, None if it expired."""
     oldest = None
     for oldest in _ancestors(version):
         if oldest.snapshot_id == kept.snapshot:
             return True
+    if _is_cherry_picked(version, job, kept.snapshot):
+        return True
     if version.metadata.snapshot_by_id(kept.snapshot) is not None or oldest is None:
         return False
     # Snapshots expire from the oldest on. One that is older and still there shows that this one was not expired.
-    return False if 0 < (oldest.sequence_number or 0) < kept.sequence else None
+    is_older = (oldest.sequence_number or 0, oldest.timestamp_ms) < (kept.sequence, kept.at)
+    return False if is_older else None
 
 
 def _changes(before: Version, files: pa.Schema, now: Version) -> Iterator[str]:
@@ -496,9 +520,73 @@ def _changes(before: Version, files: pa.Schema, now: Version) -> Iterator[str]:
         yield from column_changes(files, now.schema())
 
 
-def _appends(snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has only added rows."""
-    return snapshot.summary is not None and snapshot.summary.operation == Operation.APPEND
+def _is_cherry_picked(version: Version, job: str, last: int) -> bool:
+    """Return whether a job's last snapshot, and those of its before that are gone, were cherry-picked.
+
+    Each such copy names its source. One alone would leave out the rows of those before it.
+    """
+    history = {each.snapshot_id: _noted(each, SOURCE) for each in _ancestors(version)}
+    copied = {source for source in history.values() if source is not None}
+    if str(last) not in copied:
+        return False
+    parent: int | None = last
+    for each in _ancestors(version, last):
+        if each.snapshot_id in history:
+            return True
+        source = _noted(each, SOURCE)  # a copy of a batch is one too
+        if (_noted(each, f"{SUMMARY}job") == job or source) and not {str(each.snapshot_id), source} & copied:
+            return False
+        parent = each.parent_snapshot_id
+    return parent is None  # or those before it are unknown
+
+
+def _noted(snapshot: Snapshot, name: str) -> str | None:
+    return None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
+
+
+def _keeps_rows(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has only added rows, or has the same rows as before in other files."""
+    kinds = (Operation.APPEND, Operation.REPLACE)
+    return snapshot.summary is not None and snapshot.summary.operation in kinds
+
+
+# --- the files of a table --------------------------------------------------------------------------------------------
+
+
+def _files_in(version: Version, manifests: Iterable[ManifestFile]) -> Iterator[DataFile]:
+    for each in manifests:
+        for entry in each.fetch_manifest_entry(version.io, discard_deleted=True):
+            yield entry.data_file
+
+
+def _files_of(version: Version, content: ManifestContent) -> Iterator[DataFile]:
+    """Yield the files of the current snapshot with rows, or those with deletes."""
+    snapshot = version.current_snapshot()
+    manifests = [] if snapshot is None else snapshot.manifests(version.io)
+    return _files_in(version, (each for each in manifests if each.content == content))
+
+
+def _has_equality_deletes(version: Version) -> bool:
+    """Return whether rows are deleted by their values: pyiceberg scans no such table."""
+    deletes = _files_of(version, ManifestContent.DELETES)
+    return any(file.content == DataFileContent.EQUALITY_DELETES for file in deletes)
+
+
+def _has_rows(version: Version, landed: _Landed) -> bool:
+    """Return whether files that no job has written, as a compaction does, have rows with these offsets."""
+    topic, partition, offset = map(table_name, COORDINATES)
+    rows = (
+        f"{topic} = '{landed.topic}' AND {partition} = {landed.partition} AND "
+        f"{offset} >= {landed.start} AND {offset} < {landed.end}"
+    )
+    scan = version.scan(row_filter=rows, selected_fields=(offset,), limit=1)
+    tasks = [
+        task
+        for task in scan.plan_files()
+        if landed.file is None or not table_files.is_of_a_job(task.file.file_path)
+    ]
+    found = ArrowScan(version.metadata, version.io, scan.projection(), scan.row_filter, limit=1)
+    return bool(found.to_table(tasks).num_rows)
 
 
 def _with_our_defaults(base: Version) -> Version:

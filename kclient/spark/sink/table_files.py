@@ -47,8 +47,8 @@ def written_before(root: str, table_id: str, time_ms: int) -> list[Garbage]:
 
 def not_named(found: Iterable[Garbage], paths: Iterable[str]) -> list[Garbage]:
     """Return the files that none of the paths names, in whatever form it names their directory."""
-    names = {_name(path) for path in paths}
-    return [file for file in found if _name(file.path) not in names]
+    names = {name_of(path) for path in paths}
+    return [file for file in found if name_of(file.path) not in names]
 
 
 def remove(root: str, found: Iterable[Garbage]) -> None:
@@ -61,13 +61,19 @@ def remove(root: str, found: Iterable[Garbage]) -> None:
             (Path(root) / file.path).unlink(missing_ok=True)
 
 
-def _mark_of(path: str) -> str | None:
-    match = _NAME.fullmatch(_name(path))
-    return None if match is None else match["table"]
+def is_of_a_job(path: str) -> bool:
+    """Return whether a path or URL has a name that jobs give, of any table."""
+    return _mark_of(path) is not None
 
 
-def _name(path: str) -> str:
+def name_of(path: str) -> str:
+    """Return the name of a file without its directories."""
     return path.rpartition("/")[2]
+
+
+def _mark_of(path: str) -> str | None:
+    match = _NAME.fullmatch(name_of(path))
+    return None if match is None else match["table"]
 
 
 def _files(root: str) -> Iterator[StoredObject]:
