@@ -163,7 +163,7 @@ class IcebergTable:
         would find the change as if it were there, and the end of the process would take it back.
         """
         try:
-            with table_errors(self.name, doing):
+            with table_errors(self.name, doing, {} if self._opened is None else self._opened.properties):
                 yield
         except TableUnavailable:
             left, self._opened = self._opened, None

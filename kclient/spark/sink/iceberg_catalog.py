@@ -12,6 +12,7 @@ everything else: no permission, no such table, a full disk       SinkError: tryi
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ import attrs
 from kclient.errors import ConfigError, KclientError, SinkError
 from kclient.runtime import Runtime
 from kclient.security.local_file import LARGEST_TEXT, read_local
-from kclient.security.secret import problem_of
+from kclient.security.secret import problem_of, without_secret
 from kclient.spark.sink.store import StoreUnavailable
 from kclient.spark.sink.tables import TableConflict, TableUnavailable
 
@@ -36,6 +37,9 @@ FINAL: Final = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR}
 )
 """Errors of a file system that another try does not mend."""
+
+_SECRET: Final = re.compile(r"secret|password|token|credential|access-key|account-key|sas-", re.IGNORECASE)
+_LOGIN: Final = re.compile(r"(?<=://)[^\s/:@]*:[^\s/]*@")
 
 
 @attrs.frozen
@@ -66,8 +70,16 @@ def open_catalog(name: str, file: str | None) -> Catalog:
     from kclient.spark.sink.iceberg_io import use_store
 
     properties = {} if file is None else _properties(Path(file), name)
-    with table_errors(name, "Opening the catalog"):
-        catalog = Runtime().within(REQUEST_SECONDS, lambda: load_catalog(name, **properties))
+    with table_errors(name, "Opening the catalog", properties):
+        try:
+            catalog = Runtime().within(REQUEST_SECONDS, lambda: load_catalog(name, **properties))
+        except ValueError as exc:
+            if "infer the catalog type" not in str(exc):
+                raise
+            raise ConfigError(
+                f"The catalog {name} has no type, and its uri does not show which it is. Give it one: `type: sql` for "
+                "a database, or rest, hive, glue, dynamodb or bigquery."
+            ) from None
     _bound_requests(catalog)
     # `refs` would leave out snapshots: their files would be garbage, and rollbacks could not be told from expiry.
     catalog.properties["snapshot-loading-mode"] = "all"
@@ -124,8 +136,11 @@ def _lower(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def table_errors(name: str, doing: str) -> Iterator[None]:
-    """Turn what catalogs and stores raise into the three kinds of errors that `tables.commit` knows."""
+def table_errors(name: str, doing: str, properties: Mapping[str, Any]) -> Iterator[None]:
+    """Turn what catalogs and stores raise into the three kinds of errors that `tables.commit` knows.
+
+    `properties` are those of the catalog: an error shows none of their secrets.
+    """
     from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 
     try:
@@ -135,21 +150,24 @@ def table_errors(name: str, doing: str) -> Iterator[None]:
     except (KclientError, TableConflict, TableUnavailable):
         raise
     except CommitFailedException as exc:
-        raise TableConflict(_first_line(exc)) from exc
+        raise TableConflict(_first_line(exc, properties)) from exc
     except NoSuchTableError as exc:
         raise SinkError(
             f"{doing} {name} failed: the table does not exist any more. It was dropped or renamed. Restore it, or "
             "start again with a new checkpoint to create it and land everything again.",
             path=name,
         ) from exc
-    except Exception as exc:
+    except Exception as exc:  # noqa: BLE001 – raised again, but not always with its cause
+        reason = f"{type(exc).__name__}: {_first_line(exc, properties)}"
+        # A traceback shows the cause, so one with a secret is left out.
+        cause = exc if _without_secrets(str(exc), properties) == str(exc) else None
         if _is_transient(exc):
-            raise TableUnavailable(f"{type(exc).__name__}: {_first_line(exc)}") from exc
+            raise TableUnavailable(reason) from cause
         raise SinkError(
-            f"{doing} {name} failed: {type(exc).__name__}: {_first_line(exc)}. Correct the catalog's properties, its "
-            "permissions or the table, and start again: nothing will count twice.",
+            f"{doing} {name} failed: {reason}. Correct the catalog's properties, its permissions or the table, and "
+            "start again: nothing will count twice.",
             path=name,
-        ) from exc
+        ) from cause
 
 
 def _is_transient(exc: Exception) -> bool:
@@ -173,6 +191,20 @@ def _is_transient(exc: Exception) -> bool:
     return module.startswith(("botocore.", "urllib3.", "http."))
 
 
-def _first_line(exc: Exception) -> str:
-    text = str(exc).strip()
+def _first_line(exc: Exception, properties: Mapping[str, Any]) -> str:
+    text = _without_secrets(str(exc).strip(), properties)
     return text.splitlines()[0][:300].rstrip(".") if text else type(exc).__name__
+
+
+def _without_secrets(text: str, properties: Mapping[str, Any]) -> str:
+    """Return a text without secrets of the properties, and without passwords in URLs, which errors of drivers quote."""
+    for name, value in properties.items():
+        if isinstance(value, str):
+            text = without_secret(text, value if _SECRET.search(name) else _password(value))
+    return _LOGIN.sub("***@", text)
+
+
+def _password(uri: str) -> str:
+    """Return the password in a URI, which may be no valid one."""
+    login = uri.rpartition("@")[0]
+    return login.rpartition("://")[2].partition(":")[2]
