@@ -454,6 +454,33 @@ def test_a_format_that_is_too_new_is_refused(lake: Lake, monkeypatch: pytest.Mon
         prepared(lake, COORDINATES)
 
 
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("hdfs://nn:8020/lake/orders", "hdfs://… is no store that kclient knows"),
+        ("hdfs:/lake/orders", "hdfs://… is no store that kclient knows"),
+        ("s3n://b/orders", "s3n://… is no store that kclient knows"),
+        ("s3:/orders", "names no bucket"),
+        ("s3://me:hush@b/orders", "holds credentials"),
+        ("s3://b/orders?versionId=hush", "has ? or #"),
+        ("file:///lake/orders#1", "has ? or #"),
+        ("FILE:///lake/orders", "is file:///DIRECTORY, not FILE:///lake/orders"),
+        ("file://lake/orders", "is file:///DIRECTORY, not file://lake/orders"),
+        ("lake/orders", "is file:///DIRECTORY, not lake/orders"),
+    ],
+)
+def test_a_place_where_nobody_would_find_the_files_is_refused_before_any_is_written(
+    lake: Lake, place: str, problem: str
+) -> None:
+    table = created(lake, fields())
+    with table.transaction() as transaction:
+        transaction.set_properties({"write.data.path": place})
+    with pytest.raises(ConfigError, match=r"Correct its write\.data\.path") as caught:
+        prepared(lake, COORDINATES)
+    assert problem in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
 # --- partitions ------------------------------------------------------------------------------------------------------
 
 

@@ -76,7 +76,7 @@ from kclient.spark.sink.iceberg_schema import (
 )
 from kclient.spark.sink.manifest import Garbage, WrittenFile
 from kclient.spark.sink.partitions import COORDINATES, TableFiles
-from kclient.spark.sink.store import ObjectMissing, is_remote, lost
+from kclient.spark.sink.store import ObjectMissing, checked_url, is_remote, lost
 from kclient.spark.sink.tables import (
     TableCommit,
     TableConflict,
@@ -418,6 +418,11 @@ class IcebergTable:
             )
         columns = file_schema(columns, schema, self.name)
         root = _data_location(version)
+        if problem := _problem_of(root):
+            raise ConfigError(
+                f"The data of {self.name} is at a place that cannot be used: {problem.rstrip('.')}. Correct its "
+                "write.data.path, or its location."
+            )
         partitioning = partitioning_of(spec, schema, columns, self.name)
         mark = table_files.table_mark(_table_id(version))
         return TableFiles(_local(root), mark, columns, partitioning, RENAMED)
@@ -669,6 +674,21 @@ def _table_id(version: Version) -> str:
 def _data_location(version: Version) -> str:
     default = f"{version.location().rstrip('/')}/data"
     return version.properties.get("write.data.path", default).rstrip("/")
+
+
+def _problem_of(location: str) -> str | None:
+    """Return why kclient cannot write at a location, or why readers would not find there what it writes."""
+    parts = urlsplit(location)
+    if set("?#") & set(location):
+        return "it has ? or #, where a path ends for readers"
+    if parts.scheme not in ("", "file"):
+        try:
+            checked_url(location)
+        except ConfigError as exc:
+            return exc.text
+    elif parts.netloc or not parts.path.startswith("/") or not location.startswith(parts.scheme):
+        return f"a directory of this machine is file:///DIRECTORY, not {location}"
+    return None
 
 
 def _local(location: str) -> str:
