@@ -62,8 +62,8 @@ def gc(
     """List, and with --apply remove, the files that killed batches left in a sink: no manifest or snapshot names them.
 
     A file that counts is never touched. A sink in a directory must be free: no job may work there meanwhile. In an
-    object store only files of ranges that have landed by other files are removed, so jobs may go on. In a table nothing
-    stops a job, so a batch must not take longer than --older-than.
+    object store only files of batches that have landed by other files are removed, so jobs may go on. In a table
+    nothing stops a job, so a batch must not take longer than --older-than.
     """
     where = _location(sink)
     check_catalog(where, catalog)

@@ -23,7 +23,7 @@ from tests.spark.jobs.support import assert_exactly_once, fill
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "direct-parquet.md").read_text(encoding="utf-8")
-RANGE = "00003-00000000000000000100-00000000000000000250.parquet"
+RANGE = "00003-00000000000000000100-00000000000000000250-000000000042.parquet"
 DIRECT, DUCKDB, *_ = python_blocks(PAGE)  # the others need Spark
 
 pytestmark = pytest.mark.timeout(240)

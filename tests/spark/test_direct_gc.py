@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink import manifest
+from kclient.spark.sink import manifest, store
 from kclient.spark.sink.atomic_files import locked, temporary_name
 from kclient.spark.sink.manifest import Garbage, Manifest, WrittenFile, batch_name, gc
 from kclient.spark.sink.parquet import file_name
+from kclient.spark.sink.store import ObjectStore, memory_store
 from kclient.types import TopicPartition
 
 RANGES = [OffsetRange("orders", 0, start, start + 10) for start in range(0, 100, 10)]
@@ -115,3 +116,81 @@ def test_a_lock_does_not_follow_a_link(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match="Writing below"), locked(tmp_path / "sink", "A job"):
         pass
     assert not target.exists()
+
+
+# --- in an object store, beside a job --------------------------------------------------------------------------------
+
+
+URL = "s3://lake/raw"
+HERE = TopicPartition("orders", 0)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    found = memory_store()
+    monkeypatch.setattr(store, "_remote_store", lambda url, options: found)
+    return found
+
+
+def attempt(batch: int, token: str) -> str:
+    """The name that one attempt at ten records gives to its file."""
+    return file_name(RANGES[0], suffix=f"-{batch_name(batch)}-{token * 16}-{token * 8}")
+
+
+def commit(batch: int, start: int, end: int, *names: str, is_final: bool = True) -> None:
+    files = tuple(
+        WrittenFile(path=name, topic="orders", partition=0, start=0, end=10, rows=10, bytes=5)
+        for name in names
+    )
+    whole = Manifest(
+        job="j", name=batch_name(batch), start={HERE: start}, end={HERE: end}, files=files, is_final=is_final
+    )
+    assert manifest.create(URL, whole)
+
+
+def collected() -> list[str]:
+    return [file.path for file in gc(URL, apply=True, min_age_ms=-1000)]
+
+
+def test_files_of_a_batch_at_work_stay_where_offsets_come_again(bucket: ObjectStore) -> None:
+    """The log was cut to nothing after batch 0, so batch 2 has the same offsets."""
+    names = [attempt(0, "a"), attempt(0, "b"), attempt(2, "c"), attempt(2, "d")]
+    bucket.put(names[0], b"12345")
+    commit(0, 0, 10, names[0])
+    commit(1, 10, 0)
+    for name in names[1:]:
+        bucket.put(name, b"12345")
+    assert collected() == [names[1]]
+    commit(2, 0, 10, names[2])
+    assert collected() == [names[3]]
+    assert all(bucket.read(name) for name in (names[0], names[2]))
+
+
+def test_a_manifest_need_not_have_an_end_of_each_partition_that_it_starts(bucket: ObjectStore) -> None:
+    """As of a topic that was deleted meanwhile, of a job with --accept-data-loss."""
+    left = attempt(1, "a")
+    bucket.put(left, b"12345")
+    gone = TopicPartition("gone", 0)
+    manifest.create(
+        URL, Manifest(job="j", name=batch_name(1), start={HERE: 0, gone: 7}, end={HERE: 0}, is_final=True)
+    )
+    assert collected() == [left]
+
+
+def test_a_manifest_that_may_be_replaced_decides_about_older_files_only(
+    bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = attempt(0, "a"), attempt(0, "b")
+    bucket.put(old, b"12345")
+    commit(0, 0, 10, is_final=False)
+    bucket.put(new, b"12345")
+    times = {old: 1_000, manifest._key(batch_name(0)): 2_000, new: 3_000}
+    real = ObjectStore.list
+    monkeypatch.setattr(
+        ObjectStore,
+        "list",
+        lambda self, prefix="": (
+            attrs.evolve(found, modified_ms=times[found.key]) for found in real(self, prefix)
+        ),
+    )
+    assert collected() == [old]

@@ -174,7 +174,7 @@ def run(
     if wanted.ranges and not committer.has_landed(wanted.name):
         sink_claims.claim(settings.sink.where, OffsetClaim(wanted.name, wanted.start, wanted.end))
         with _writer(settings, locks) as write:
-            written = write(wanted, _target(settings))
+            written = write(wanted, _target(settings).of_manifest(wanted.name))
         whole = committer.count(wanted.name, wanted.start, wanted.end, written)
         times = BatchTimes(duration_ms=max(0, runtime.wall_ms() - began_ms))
         listener.batch(committer.report(0, LandedBatch.of(whole, written), wanted.end, times))
@@ -240,7 +240,7 @@ def _land(
             return "stopped"
         began_ms = runtime.wall_ms()
         piece = wanted.piece(at, settings.max_per_trigger)
-        written = write(piece, target)
+        written = write(piece, target.of_manifest(piece.name))
         whole = committer.count(piece.name, piece.start, piece.end, written, began_ms, number)
         at |= piece.end
         number += 1

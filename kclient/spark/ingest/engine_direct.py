@@ -2,7 +2,7 @@
 
     end = latest(start)                    how far the logs go, cut by the limit
     checkpoint: offsets/n = end            from here on batch n ends there, in every run
-    files of every range                   hidden, then under names that depend only on the range
+    files of every range                   hidden, then under names of their range and batch
     manifest n                             the batch counts
     checkpoint: commits/n                  it is done
     group                                  a mirror, for tools that show lag

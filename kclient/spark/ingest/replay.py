@@ -98,10 +98,8 @@ class _Replay:
             return
         began_ms = self.runtime.wall_ms()
         options = SourceOptions.parse(self.settings.stream_options(), "stream")
-        target = target_of(self.settings, options)
-        if table is None:
-            target = attrs.evolve(target, suffix=f"-{name}")
-        else:
+        target = target_of(self.settings, options).of_manifest(name)
+        if table is not None:
             self.committer.job = _name_in_table(letter)
             keys, evolves = self.settings.partition_by, self.settings.evolves
             files = table.prepare(target.layout.schema(), keys, evolves=evolves)

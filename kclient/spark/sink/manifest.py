@@ -4,12 +4,13 @@
     _manifest/backfill-….json       a backfill, named after what it read
 
 A file that no manifest names does not exist for readers: a batch that was killed half way leaves such files, and the
-same batch, run again, writes the same names and the same manifest. `gc` removes the files that no manifest names and
-leftover temporary ones. It matches only names that a job gives, and holds the sink's lock meanwhile, because the files
-of a running batch have no manifest yet. Pure of Spark.
+same batch, run again, writes the same names and the same manifest. The name of a file ends with that of the only
+manifest that may name it. `gc` removes the files that no manifest names and leftover temporary ones. It matches only
+names that a job gives, and holds the sink's lock meanwhile, because the files of a running batch have no manifest yet.
+Pure of Spark.
 
 In an object store, where no lock can be held, a manifest is created once, so one run decides what a batch is; and `gc`
-removes only files of ranges that a manifest covers already, because no other manifest can ever name them.
+removes only files whose manifest is there already.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from kclient.types import TopicPartition
 
 DIRECTORY: Final = "_manifest"
 VERSION: Final = 1
-_NAME: Final = re.compile(r"([0-9]{12}|backfill-[0-9a-f]{16}|replay-[0-9a-f]{16})\.json", re.ASCII)
+_ANY: Final = "[0-9]{12}|backfill-[0-9a-f]{16}|replay-[0-9a-f]{16}"
+_NAME: Final = re.compile(rf"({_ANY})\.json", re.ASCII)
 
 
 @attrs.frozen(kw_only=True)
@@ -233,8 +235,8 @@ MIN_AGE_MS: Final = 3_600_000
 """Younger files stay: the tasks of a driver that was killed may still be writing."""
 
 _OURS: Final = re.compile(
-    r"topic=(?P<topic>[^/]+)/(date=[^/]+/)?(?P<partition>[0-9]{5,10})-(?P<start>[0-9]{20})-(?P<end>[0-9]{20})"
-    r"(-(?P<replay>replay-[0-9a-f]{16}))?(-[0-9a-f]{16}-[0-9a-f]{8})?\.parquet",
+    rf"topic=[^/]+/(date=[^/]+/)?[0-9]{{5,10}}-[0-9]{{20}}-[0-9]{{20}}(-(?P<manifest>{_ANY}))?"
+    r"(-[0-9a-f]{16}-[0-9a-f]{8})?\.parquet",
     re.ASCII,
 )
 
@@ -283,28 +285,18 @@ def _garbage(root: Path, before_ms: int) -> Iterator[Garbage]:
 
 
 def _superseded(sink: str, before_ms: int) -> Iterator[Garbage]:
-    """Yield the objects that no manifest names or ever will: their range is covered, by the files of another attempt.
+    """Yield the objects that no manifest names or ever will: that of their batch is there, and names other files.
 
-    Final manifests are created once and do not overlap, so this holds whatever runs meanwhile, without a lock. One that
-    may be replaced covers only what was there before it: later files are of the run that is about to replace it.
+    Final manifests are created once, so this holds whatever runs meanwhile, without a lock. One that may be replaced
+    decides only about what was there before it: later files are of the run that is about to replace it.
     """
     written = {found.key: found.modified_ms for found in store_of(sink).list(DIRECTORY)}
-    manifests = list(read_all(sink))
-    named = frozenset(file.path for whole in manifests for file in whole.files)
+    manifests = {whole.name: whole for whole in read_all(sink)}
+    named = frozenset(file.path for whole in manifests.values() for file in whole.files)
     for found in store_of(sink).list():
         name = _OURS.fullmatch(found.key)
-        if name is None or found.key in named or found.modified_ms > before_ms:
+        whole = None if name is None else manifests.get(name["manifest"])
+        if whole is None or found.key in named or found.modified_ms > before_ms:
             continue
-        if any(
-            _covers(whole, name) and (whole.is_final or found.modified_ms < written.get(_key(whole.name), 0))
-            for whole in manifests
-        ):
+        if whole.is_final or found.modified_ms < written.get(_key(whole.name), 0):
             yield Garbage(found.key, found.bytes)
-
-
-def _covers(whole: Manifest, name: re.Match[str]) -> bool:
-    """Return whether a manifest decides what counts of the range in a file's name, or of the same dead letters."""
-    if name["replay"] or whole.name.startswith("replay-"):
-        return name["replay"] == whole.name
-    tp = TopicPartition(name["topic"], int(name["partition"]))
-    return tp in whole.start and whole.start[tp] <= int(name["start"]) and int(name["end"]) <= whole.end[tp]

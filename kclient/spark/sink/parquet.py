@@ -2,10 +2,11 @@
 
     read (Arrow batches) → decode → split off bad records → by date → row groups → hidden files → fsync → rename
 
-In a directory a file's name is a function of its range: the same range, written again, gives the same names. In an
-object store a name also has the token of the run and of the attempt, because nothing can stop a task of an older run
-there: whatever it writes, and whenever, is another object. A file counts only when a manifest names it (`manifest.py`),
-so a crash anywhere in here leaves nothing that a reader would see. Pure of pyspark.
+In a directory a file's name is a function of its range and its batch: the same batch, written again, gives the same
+names, and no other batch does, even where offsets come again after a log was cut. In an object store a name also has
+the token of the run and of the attempt, because nothing can stop a task of an older run there: whatever it writes, and
+whenever, is another object. A file counts only when a manifest names it (`manifest.py`), so a crash anywhere in here
+leaves nothing that a reader would see. Pure of pyspark.
 
 `OPEN_FILES` files are open at a time; the rows of further days wait in a spill file on the disk. Closing the file that
 was idle longest and starting a second one for late rows would make names depend on how the records came in batches.
@@ -45,7 +46,7 @@ from kclient.spark.sink.atomic_files import (
     sync,
     temporary_name,
 )
-from kclient.spark.sink.manifest import DIRECTORY, WrittenFile
+from kclient.spark.sink.manifest import DIRECTORY, WrittenFile, batch_name
 from kclient.spark.sink.partitions import (
     EPOCH_DAY,
     FIRST_DAY,
@@ -425,8 +426,8 @@ BATCH_BYTES: Final = 16_777_216
 class DirectTarget:
     """Where and how a range is written: below a directory or a URL. Pickles. `dead` is for dead letters, None without.
 
-    `suffix` ends the names of files whose range has files of another kind already. `rows_per_file` is how many records
-    a file should have, None for any number. `run` is the token of the run whose tasks may give files their names
+    `suffix` ends the names of files: the name of the manifest that may name them. `rows_per_file` is how many records a
+    file should have, None for any number. `run` is the token of the run whose tasks may give files their names
     (`atomic_files.py`), None where the writer's process holds the sink's lock. `table` says how the files of a table
     are written: then `root` is where it keeps them. `token` is the run's in the names of objects.
     """
@@ -450,7 +451,12 @@ class DirectTarget:
 
     def of_batch(self, batch: int) -> DirectTarget:
         """Return the target for the rows of one batch."""
-        return attrs.evolve(self, layout=attrs.evolve(self.layout, batch=batch))
+        layout = attrs.evolve(self.layout, batch=batch)
+        return attrs.evolve(self.of_manifest(batch_name(batch)), layout=layout)
+
+    def of_manifest(self, name: str) -> DirectTarget:
+        """Return the target for files that only this manifest may name, and `gc` judges by it."""
+        return attrs.evolve(self, suffix=f"-{name}")
 
     def of_new_run(self) -> DirectTarget:
         """Return the target for processes that do not hold the sink's lock; fence off the tasks of earlier runs."""

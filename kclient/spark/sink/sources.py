@@ -71,6 +71,7 @@ def options_of(options: Mapping[str, str], target: DirectTarget) -> dict[str, st
         "codec": target.codec,
         "by_date": target.by_date,
         "dead": target.dead,
+        "suffix": target.suffix,
         "headers": target.layout.headers,
         "rescue": target.layout.rescue,
         "refuse_new": target.layout.refuse_new,

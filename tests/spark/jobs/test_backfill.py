@@ -47,6 +47,8 @@ def test_a_backfill_of_a_topic_that_the_job_does_not_read(cluster: EmbeddedClust
     wanted += fill(cluster, 5, topic="clicks")
     run(cluster, tmp_path, topics="clicks", backfill=True)
     assert_exactly_once(tmp_path / "sink", wanted)
+    [whole] = manifest.read_all(tmp_path / "sink", "backfill-")
+    assert all(file.path.endswith(f"-{whole.name}.parquet") for file in whole.files)
 
 
 @pytest.mark.spec("SP-82", "SP-89")

@@ -28,6 +28,7 @@ from kclient.spark.sink.atomic_files import locked
 from kclient.types import TopicPartition
 from tests.spark.jobs import killing
 from tests.spark.jobs.support import (
+    Landed,
     RecordingReporter,
     assert_exactly_once,
     ends,
@@ -477,4 +478,20 @@ def test_a_group_with_members_does_not_stop_the_job(cluster: EmbeddedCluster, tm
             member.poll(0.1)
         reporter = run(cluster, tmp_path)
     assert reporter.results[0].committed is False
+    assert_exactly_once(tmp_path / "sink", wanted)
+
+
+def test_offsets_that_come_again_land_in_files_of_their_own(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    """A log is cut below what has landed, as after an unclean leader election, and grows again."""
+    lossy = {"fail_on_data_loss": False, "max_per_trigger": None, "options": {"fetchOffset.numRetries": "0"}}
+    wanted = fill(cluster, 30)
+    run(cluster, tmp_path, **lossy)
+    wanted += fill(cluster, 120, first=30)
+    run(cluster, tmp_path, **lossy)
+    cluster.truncate("orders", 0, 10)
+    assert run(cluster, tmp_path, **lossy).results[0].rows == 0
+    values = [b"new %d" % n for n in range(40)]
+    places = cluster.produce("orders", values, partition=0)
+    wanted += [Landed("orders", *at, value) for at, value in zip(places, values, strict=True)]
+    assert run(cluster, tmp_path, **lossy).results[0].rows == 40
     assert_exactly_once(tmp_path / "sink", wanted)
