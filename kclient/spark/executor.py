@@ -363,7 +363,7 @@ class RangeFetcher:
         bounds = await lookup.log_bounds([self._wanted.tp])
         rest = attrs.evolve(self._wanted, start=position, end=self._end)
         readable, losses = within_log(rest, bounds[self._wanted.tp])
-        report(losses, fail=self._options.fail_on_data_loss)
+        report(losses, fail=self._options.fail_on_data_loss, fatal=self._options.fatal_losses)
         self._end = position if readable is None else readable.end
         self._wanted = attrs.evolve(self._wanted, topic_id=bounds[self._wanted.tp].topic_id)
         return position if readable is None else readable.start

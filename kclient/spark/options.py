@@ -61,6 +61,9 @@ class SourceOptions:
     late_start: str = "error"
     start_fallback: str = "error"
     fail_on_data_loss: bool = True
+    fatal_losses: frozenset[str] = frozenset()
+    """Kinds of losses that fail also where `fail_on_data_loss` is false; set by `kclient ingest`."""
+
     poll_timeout_ms: int = 120_000
     offset_retries: int = 3
     offset_retry_interval_ms: int = 1_000

@@ -31,7 +31,7 @@ Filters of a batch (`pushFilters`) that save reading:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -89,6 +89,11 @@ class Loss:
 
 tolerated: Final[Counter[str]] = Counter()
 """How many losses of each kind this process has tolerated, because failOnDataLoss is false."""
+
+COME_AGAIN: Final = frozenset({"TOPIC_RECREATED"})
+COME_AGAIN_IN_TABLES: Final = COME_AGAIN | {"PARTITION_OFFSET_CHANGED"}
+"""Losses that `kclient ingest` never tolerates: the same offsets come again, as those of other records. What landed
+could not be told from what lands. In a directory a log that was cut is tolerated: there files say what landed when."""
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
@@ -209,20 +214,47 @@ def _recreated(tp: TopicPartition, old: bytes | None, new: bytes | None) -> list
 # --- reporting losses ------------------------------------------------------------------------------------------
 
 
+def fatal_losses(*, is_table: bool) -> frozenset[str]:
+    """Return the losses that a job of `kclient ingest` never tolerates."""
+    return COME_AGAIN_IN_TABLES if is_table else COME_AGAIN
+
+
 def data_loss(losses: Sequence[Loss]) -> DataLossError:
     """Return one error for all losses."""
-    listed = "; ".join(loss.text for loss in losses[:5])
-    more = f" and {len(losses) - 5} more" if len(losses) > 5 else ""
-    return DataLossError(
-        f"Records that this query asks for are not there: {listed}{more}. They aged out, were deleted, or the topic was"
-        " truncated or recreated. To read what is left and do without the rest set option failOnDataLoss to false.",
-        kind=losses[0].kind,
-        partitions=tuple(dict.fromkeys(loss.partition for loss in losses)),
+    return _error(
+        f"Records that this query asks for are not there: {_listed(losses)}. They aged out, were deleted, or the topic "
+        "was truncated or recreated. To read what is left and do without the rest set option failOnDataLoss to false.",
+        losses,
     )
 
 
-def report(losses: Sequence[Loss], *, fail: bool) -> None:
-    """Raise DataLossError for what was lost, or log a WARNING for each and count it if `fail` is false."""
+def _come_again(losses: Sequence[Loss]) -> DataLossError:
+    return _error(
+        f"The offsets of this job come again, as those of other records: {_listed(losses)}. A topic was deleted and "
+        "recreated, or a log was cut, for example by an unclean leader election. What has landed stays, and a job does "
+        "not go on after it, also not with --accept-data-loss. Begin a new job with a --checkpoint of its own, and a "
+        "--sink, or in a table a --job, of its own; with --start at a file of offsets it lands only what is new.",
+        losses,
+    )
+
+
+def _listed(losses: Sequence[Loss]) -> str:
+    more = f" and {len(losses) - 5} more" if len(losses) > 5 else ""
+    return "; ".join(loss.text for loss in losses[:5]) + more
+
+
+def _error(text: str, losses: Sequence[Loss]) -> DataLossError:
+    partitions = tuple(dict.fromkeys(loss.partition for loss in losses))
+    return DataLossError(text, kind=losses[0].kind, partitions=partitions)
+
+
+def report(losses: Sequence[Loss], *, fail: bool, fatal: Container[str] = ()) -> None:
+    """Raise DataLossError for what was lost, or log a WARNING for each and count it if `fail` is false.
+
+    Losses of a `fatal` kind are an error in both cases.
+    """
+    if ended := [loss for loss in losses if loss.kind in fatal]:
+        raise _come_again(ended)
     if losses and fail:
         raise data_loss(losses)
     for loss in losses:

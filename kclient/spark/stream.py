@@ -203,7 +203,7 @@ class Stream:
     def _report(self, losses: Iterable[Loss]) -> None:
         """Report each loss once, or raise DataLossError."""
         new = [loss for loss in losses if (loss.kind, loss.partition) not in self._reported]
-        report(new, fail=self._options.fail_on_data_loss)
+        report(new, fail=self._options.fail_on_data_loss, fatal=self._options.fatal_losses)
         self._reported |= {(loss.kind, loss.partition): None for loss in new}
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kclient.errors import CorruptDataError
-from kclient.spark.ranges import OffsetRange
+from kclient.spark.ranges import COME_AGAIN, OffsetRange
 from kclient.spark.sink import parquet
 from kclient.spark.sink.parquet import DirectTarget, write_batches
 from kclient.spark.sink.sources import options_of, parsed
@@ -90,7 +90,8 @@ def test_more_days_than_open_uploads_wait_in_a_spill_file(
 def test_spark_passes_the_token_to_its_tasks_and_writes_no_fence_for_objects(s3: Bucket) -> None:
     target = DirectTarget(root=s3.url("raw")).of_new_run().of_manifest("backfill-0123456789abcdef")
     source = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"}
-    _, of_task = parsed(options_of(source, target), "batch")
+    read, of_task = parsed(options_of(source, target), "batch")
+    assert read.fatal_losses == COME_AGAIN
     assert (of_task.token, of_task.run) == (target.token, None)
     [file] = write_batches(RANGE, [records(100, 10)], of_task).files
     assert f"-backfill-0123456789abcdef-{target.token}-" in file.path

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import DataLossError
-from kclient.spark.ranges import tolerated
+from kclient.spark.ranges import fatal_losses, tolerated
 from tests.spark.stream_driver import Query, fill, reader_of
 
 pytestmark = [pytest.mark.kafka_cluster(brokers=2, topics={"t": 2}), pytest.mark.timeout(60)]
@@ -54,6 +55,24 @@ def test_it_fails_and_says_what_is_lost(kafka: EmbeddedCluster, harm: str, old: 
         query.trigger()
     assert caught.value.kind == kind
     assert "failOnDataLoss" in str(caught.value)
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize(
+    ("harm", "is_table"), [("truncated", True), ("made anew", True), ("made anew", False)]
+)
+def test_a_job_of_ingest_does_not_go_on_where_offsets_come_again(
+    kafka: EmbeddedCluster, harm: str, *, is_table: bool, old: bool
+) -> None:
+    kind, do = HARMS[harm]
+    query = after_50(kafka, **TOLERANT)
+    query.old = old
+    stream = query.reader._stream
+    stream._options = attrs.evolve(stream._options, fatal_losses=fatal_losses(is_table=is_table))
+    do(kafka)
+    with pytest.raises(DataLossError, match="The offsets of this job come again") as caught:
+        query.trigger()
+    assert caught.value.kind == kind
 
 
 @pytest.mark.spec("SP-57", "ST-05", "I-21")

@@ -32,7 +32,7 @@ from kclient.spark.ingest.setting_values import StartPosition, matches
 from kclient.spark.ingest.settings import INFER, IngestSettings
 from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.options import SourceOptions
-from kclient.spark.ranges import LogBounds, OffsetRange, prorate, split
+from kclient.spark.ranges import LogBounds, OffsetRange, fatal_losses, prorate, split
 from kclient.spark.sink.parquet import DirectTarget
 from kclient.spark.sink.row_layout import RowLayout
 from kclient.spark.sink.tables import LakeTable, TableProgress, default_job
@@ -203,7 +203,11 @@ def target_of(settings: IngestSettings, options: SourceOptions, rows: int | None
 
 
 def with_split(settings: IngestSettings, options: SourceOptions) -> SourceOptions:
-    """Split ranges by the size of files if that is set, else into as many tasks as `parallelism`."""
+    """Split ranges by the size of files if that is set, else into as many tasks as `parallelism`.
+
+    From here on the options are those of a job, which lands no offsets that come again.
+    """
+    options = attrs.evolve(options, fatal_losses=fatal_losses(is_table=settings.sink.is_lake))
     by_size = settings.target_file_mb is not None and options.max_records_per_partition is not None
     return options if by_size else attrs.evolve(options, min_partitions=parallelism(settings))
 

@@ -31,7 +31,7 @@ from kclient.spark.decoding import BY_INGEST, ValueDecoder, decoder_of
 from kclient.spark.decoding.ddl import spark_name
 from kclient.spark.decoding.decoder import ERROR
 from kclient.spark.options import SourceOptions
-from kclient.spark.ranges import OffsetRange
+from kclient.spark.ranges import OffsetRange, fatal_losses
 from kclient.spark.sink.manifest import WrittenFile
 from kclient.spark.sink.parquet import DirectTarget, WrittenRange, write_range
 from kclient.spark.sink.row_layout import RowLayout
@@ -140,6 +140,7 @@ def parsed(options: Mapping[str, str], mode: Any) -> tuple[SourceOptions, Direct
     layout = RowLayout(decoder=decoder, **rules)
     table = described.pop("table")
     files = None if table is None else pickle.loads(base64.b64decode(table))  # noqa: S301 the driver's own
+    source = attrs.evolve(source, fatal_losses=fatal_losses(is_table=files is not None))
     return source, DirectTarget(**described, layout=layout, table=files)
 
 

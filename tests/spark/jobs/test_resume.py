@@ -11,14 +11,15 @@ from typing import Any, cast
 import pytest
 
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ConfigError, SinkError
+from kclient.errors import ConfigError, DataLossError, SinkError
 from kclient.spark.ingest.checkpoint import Checkpoint, Position
+from kclient.spark.ingest.progress import BatchProgress
 from kclient.spark.ingest.resume import position_in
 from kclient.spark.sink.tables import LakeTable, TableCommit, TableProgress, next_progress, topic_mark
 from kclient.types import TopicPartition
 from tests.spark.jobs.delta_job_support import DeltaLake
 from tests.spark.jobs.iceberg_support import Lake
-from tests.spark.jobs.support import fill
+from tests.spark.jobs.support import Landed, RecordingReporter, fill, offsets_file, rows, run
 from tests.spark.jobs.table_support import TableLake, assert_exactly_once
 from tests.spark.memory_table import MemoryTable, Version
 
@@ -144,6 +145,57 @@ def test_a_recreated_topic_is_recognised_without_the_checkpoint(
         lake.run(cluster)
     assert not lake.checkpoint.exists()
     assert_exactly_once(lake, wanted)
+
+
+# --- offsets that come again under a job with --accept-data-loss
+
+
+LOSSY: dict[str, Any] = {"fail_on_data_loss": False, "options": {"fetchOffset.numRetries": "0"}}
+
+
+def test_a_log_that_was_cut_ends_the_job_of_a_table_and_another_job_lands_what_is_new(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    lake, wanted = DeltaLake(tmp_path), fill(cluster, 150)
+    lake.run(cluster, **LOSSY)
+    cluster.truncate("orders", 0, 10)
+    values = [b"new %d" % n for n in range(20)]
+    places = cluster.produce("orders", values, partition=0)
+    before = Checkpoint(lake.checkpoint).position()
+    for _ in range(2):
+        with pytest.raises(
+            DataLossError, match=r"was changed from 50 to 30.* with --start at a file of offsets"
+        ):
+            lake.run(cluster, **LOSSY)
+    assert Checkpoint(lake.checkpoint).position() == before
+    assert_exactly_once(lake, wanted)
+    start = offsets_file(tmp_path, 10, 50, 50)
+    lake.run(cluster, job="new", checkpoint=str(tmp_path / "new"), start=start, **LOSSY)
+    wanted += [Landed("orders", *at, value) for at, value in zip(places, values, strict=True)]
+    assert_exactly_once(lake, wanted)
+
+
+@pytest.mark.parametrize("into", ["delta", "parquet"])
+def test_a_topic_that_is_recreated_under_a_job_ends_it(
+    cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, into: str
+) -> None:
+    wanted, real = fill(cluster, 150), RecordingReporter.batch
+
+    def recreated(self: RecordingReporter, progress: BatchProgress) -> None:
+        real(self, progress)
+        if progress.batch == 2:
+            cluster.recreate_topic("orders")
+            fill(cluster, 150)
+
+    monkeypatch.setattr(RecordingReporter, "batch", recreated)
+    lake = DeltaLake(tmp_path)
+    changed = lake.settings(**LOSSY) if into == "delta" else LOSSY
+    with pytest.raises(DataLossError, match="topic orders was recreated: its id was"):
+        run(cluster, tmp_path, **changed)
+    if into == "delta":
+        assert_exactly_once(lake, wanted)
+    else:
+        assert rows(tmp_path / "sink") == sorted(wanted)
 
 
 def test_progress_names_topics_whose_id_has_changed() -> None:
