@@ -43,19 +43,19 @@ def verify(
     """Read the table of a job, and list offsets that are there twice or not at all; with -b say why not.
 
     A gap in the offsets is missing if the log has a record there, absent if it has none (compaction, transactions), and
-    unknown if the log does not reach back that far. Give -b with the job's own --set isolation.level. It exits with 6
-    for duplicates and missing records; without -b for any gap.
+    unknown if the log does not reach that far. Give -b with the job's own --set isolation.level. It exits with 6 for
+    duplicates, missing records and unknown offsets; without -b for any gap.
     """
     from kclient.spark.ingest.verification import verify as verify_table
 
-    where, name = _job(checkpoint, sink, job)
+    where, name, cluster_id = _job(checkpoint, sink, job)
     if not where.is_lake:
         raise ArgumentError(
             f"{where} has no table that verify reads: give a job with --sink iceberg:… or delta:…"
         )
     check_catalog(where, catalog)
     opened = open_table(where, catalog)
-    found = verify_table(opened, name, _logs(opened, name, connection))
+    found = verify_table(opened, name, _logs(opened, name, connection), cluster_id)
     proven = all(each.is_proven for each in found)
     if json:
         sys.stdout.write(json_form.dumps(_fields(where, name, found, proven=proven)) + "\n")
@@ -65,21 +65,21 @@ def verify(
     return OK if proven else DATA
 
 
-def _job(checkpoint: str | None, sink: str | None, job: str | None) -> tuple[Location, str]:
-    """Return the table and the name of the job. Raises ArgumentError, ConfigError."""
+def _job(checkpoint: str | None, sink: str | None, job: str | None) -> tuple[Location, str, str | None]:
+    """Return the table, the name of the job, and the id of its cluster if known. Raises ArgumentError, ConfigError."""
     if checkpoint is not None and sink is None and job is None:
         kept = Checkpoint(checkpoint).job()
         if kept is None:
             raise ConfigError(
                 f"{checkpoint} holds no checkpoint of an ingest job. Give --sink and --job instead."
             )
-        return kept.location, kept.job
+        return kept.location, kept.job, kept.cluster_id
     if checkpoint is not None or sink is None or job is None:
         raise ArgumentError(
             f"give --checkpoint, or both --sink and --job. Type: {program()} ingest verify --checkpoint DIR"
         )
     try:
-        return location(sink), job
+        return location(sink), job, None
     except ValueError as exc:
         raise ArgumentError(f"--sink {exc}") from None
 
@@ -138,7 +138,9 @@ def _sentence(found: list[VerifiedPartition], *, proven: bool) -> str:
     lost = sum(_size(each.explained.missing) for each in found if each.explained is not None)
     asked = f", {gaps:,} not there: give -b HOST:PORT to learn whether they ever were" if gaps else ""
     missing = f", {lost:,} missing" if lost else ""
-    return f"not proven: {twice:,} offsets twice{missing}{asked}{beside}"
+    gone = sum(_size(each.explained.unknown) for each in found if each.explained is not None)
+    unknown = f", {gone:,} unknown: the log does not hold them" if gone else ""
+    return f"not proven: {twice:,} offsets twice{missing}{asked}{unknown}{beside}"
 
 
 def _fields(where: Location, job: str, found: list[VerifiedPartition], *, proven: bool) -> dict[str, Any]:

@@ -58,22 +58,55 @@ def test_a_partition_without_rows_is_a_gap_and_one_that_nobody_claims_is_not_lis
     assert one(first=8, end=8).is_proven
 
 
-def test_the_log_says_what_is_missing_and_what_never_was() -> None:
+def test_the_log_says_what_is_missing_and_what_never_was(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Span] = []
+    monkeypatch.setattr("kclient.spark.sink.verify.NEAR_OFFSETS", 0)
 
     def read(span: Span) -> Iterator[pa.Array]:
         asked.append(span)
         yield pa.array([offset for offset in (4, 5, 8) if span.start <= offset < span.end], pa.int64())
 
-    found = explain(one(rows(3, 6)), 2, read)
+    found = explain(one(rows(3, 6)), Span(2, 10), read)
     assert asked == [Span(2, 3), Span(4, 6), Span(7, 10)]
     assert found.explained is not None
     assert found.explained.unknown == (Span(0, 2),)
     assert found.explained.missing == (Span(4, 6), Span(8, 9))
     assert found.explained.absent == (Span(2, 3), Span(7, 8), Span(9, 10))
     assert not found.is_proven
-    compacted = explain(one(rows(0, 1, 2, 3, 9)), 0, lambda span: [pa.array([], pa.int64())])
+    compacted = explain(one(rows(0, 1, 2, 3, 9)), Span(0, 20), lambda span: [pa.array([], pa.int64())])
     assert compacted.is_proven
+
+
+def test_near_gaps_are_one_read_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Span] = []
+    monkeypatch.setattr("kclient.spark.sink.verify.NEAR_OFFSETS", 2)
+
+    def read(span: Span) -> Iterator[pa.Array]:
+        asked.append(span)
+        yield pa.array([offset for offset in (0, 1, 3, 4, 5) if offset in range(*span)], pa.int64())
+        yield pa.array([offset for offset in (6, 7, 8) if offset in range(*span)], pa.int64())
+
+    found = explain(one(rows(0, 2, 3, 7, 8, 9), end=12), Span(0, 12), read)
+    assert asked == [Span(1, 7), Span(10, 12)]
+    assert found.explained is not None
+    assert found.explained.missing == (Span(1, 2), Span(4, 7))
+    assert found.explained.absent == (Span(10, 12),)
+
+
+@pytest.mark.parametrize(
+    ("log", "unknown"),
+    [
+        (Span(0, 3), (Span(3, 4), Span(6, 9))),  # cut, or a topic of that name in another cluster
+        (Span(8, 20), (Span(2, 4), Span(6, 8))),  # the rest has aged out
+        (Span(7, 7), (Span(2, 4), Span(6, 9))),
+        (Span(50, 60), (Span(2, 4), Span(6, 9))),
+    ],
+)
+def test_a_gap_that_the_log_does_not_hold_is_not_proven(log: Span, unknown: tuple[Span, ...]) -> None:
+    found = explain(one(rows(0, 1, 4, 5), end=9), log, lambda span: ())
+    assert found.explained is not None
+    assert found.explained.unknown == unknown
+    assert not found.is_proven
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -120,7 +120,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
     settings = schemas.with_frozen_schema(settings, checkpoint)
     kept, position = checkpoint.job(), checkpoint.position()
     table, adopted = resume.table_of(settings), None
-    name = job_name(settings, lambda: client.call(_cluster_id), kept, runtime or Runtime())
+    name = job_name(settings, lambda: client.call(cluster_id_of), kept, runtime or Runtime())
     if table is not None:
         position, adopted = resume.position_in(table, name, checkpoint, position)
     options = SourceOptions.parse(settings.stream_options(), "stream")
@@ -231,7 +231,8 @@ def job_name(
     return settings.job or default_job(cluster_id(), settings.topics, str(settings.sink))
 
 
-async def _cluster_id(handle: ClusterHandle) -> str | None:
+async def cluster_id_of(handle: ClusterHandle) -> str | None:
+    """Return the id of the cluster, None of a broker that has none."""
     return handle.cluster.metadata.cluster_id
 
 

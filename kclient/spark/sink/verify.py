@@ -5,21 +5,25 @@
         a run that begins later than that                           a gap
 
 A gap is not a loss by itself: compaction, aborted transactions and their markers leave offsets without a record. The
-log says which it is (`explain`). Memory grows with the number of runs, not of rows.
+log says which it is (`explain`), as far as it reaches. Memory grows with the number of runs, not of rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.sink.partitions import grouped
 from kclient.types import TopicPartition
+
+NEAR_OFFSETS: Final = 10_000
+"""Gaps that are no further apart are one read of the log: that is faster than one request for each."""
 
 
 class Span(NamedTuple):
@@ -40,7 +44,7 @@ class Span(NamedTuple):
 class Explained:
     """What the log says about gaps: its records that the table does not have, and offsets without a record.
 
-    `unknown` are offsets that the log does not hold any more.
+    `unknown` are offsets that the log does not hold: before its start, or after its end.
     """
 
     missing: tuple[Span, ...] = ()
@@ -66,10 +70,11 @@ class VerifiedPartition:
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing is there twice, and nothing is missing as far as anything can say so."""
+        """Whether nothing is there twice, and the log has no record for any gap."""
         if self.duplicates:
             return False
-        return not self.gaps if self.explained is None else not self.explained.missing
+        known = self.explained
+        return not self.gaps if known is None else not (known.missing or known.unknown)
 
 
 def verified(
@@ -106,10 +111,28 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     return whole
 
 
-def missing_in(span: Span, records: Iterable[pa.Array]) -> Iterator[Span]:
-    """Yield the runs of a log's records in a gap: these are what the table lacks."""
-    for offsets in records:
-        yield from (run for run in _runs(offsets) if span.start <= run.start < span.end)
+def common(spans: Sequence[Span], others: Iterable[Span]) -> Iterator[Span]:
+    """Yield what is in one of the spans and in one of the others; both are in order, and none overlaps another."""
+    at = 0
+    for other in others:
+        while at < len(spans) and spans[at].end <= other.start:
+            at += 1
+        inside = at
+        while inside < len(spans) and spans[inside].start < other.end:
+            yield Span(max(spans[inside].start, other.start), min(spans[inside].end, other.end))
+            inside += 1
+
+
+def near(gaps: Iterable[Span]) -> Iterator[list[Span]]:
+    """Yield gaps in groups that are read from the log at once: there is a gap for each transaction, for example."""
+    group: list[Span] = []
+    for gap in gaps:
+        if group and gap.start - group[-1].end > NEAR_OFFSETS:
+            yield group
+            group = []
+        group.append(gap)
+    if group:
+        yield group
 
 
 def without(span: Span, others: Iterable[Span]) -> Iterator[Span]:
@@ -124,20 +147,17 @@ def without(span: Span, others: Iterable[Span]) -> Iterator[Span]:
 
 
 def explain(
-    found: VerifiedPartition, log_start: int, read: Callable[[Span], Iterable[pa.Array]]
+    found: VerifiedPartition, log: Span, read: Callable[[Span], Iterable[pa.Array]]
 ) -> VerifiedPartition:
-    """Return a partition with its gaps explained by the log, which begins at `log_start` and is read by `read`."""
+    """Return a partition with its gaps explained by the log, which holds the offsets `log` and is read by `read`."""
     missing: list[Span] = []
     absent: list[Span] = []
-    unknown: list[Span] = []
-    for gap in found.gaps:
-        begin = min(max(gap.start, log_start), gap.end)
-        held = Span(begin, gap.end)
-        unknown += [Span(gap.start, begin)] if gap.start < begin else []
-        if held.size:
-            there = list(missing_in(held, read(held)))
-            missing += there
-            absent += without(held, there)
+    for group in near(common(found.gaps, [log]) if log.size else ()):
+        whole = Span(group[0].start, group[-1].end)
+        records = joined(run for offsets in read(whole) for run in _runs(offsets))
+        missing += common(group, records)
+        absent += common(group, without(whole, records))
+    unknown = joined(common(found.gaps, (Span(0, log.start), Span(log.end, MAX_OFFSET))))
     return attrs.evolve(
         found, explained=Explained(missing=tuple(missing), absent=tuple(absent), unknown=tuple(unknown))
     )

@@ -148,6 +148,28 @@ def test_a_key_that_delta_does_not_have_is_refused_before_anything_is_written(
     assert list(lake.root.iterdir()) == []
 
 
+def test_verify_believes_only_the_logs_of_the_job_and_only_what_they_hold(
+    cluster: EmbeddedCluster, lake: DeltaLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(cluster, 150)
+    lake.run(cluster, job="nightly")
+    lake.table.delete("_partition = 1 AND _offset < 5")
+    asked = ("ingest", "verify", "--checkpoint", str(lake.checkpoint), "-b")
+    named = ("ingest", "verify", "--sink", f"delta:{lake.where}", "--job", "nightly", "-b")
+    with EmbeddedCluster(topics={"orders": 3}) as other:
+        theirs = call(capsys, *asked, other.bootstrap_servers)
+        assert (theirs.code, "the cluster id is another" in theirs.err) == (2, True)
+        theirs = call(capsys, *named, other.bootstrap_servers)
+        assert (theirs.code, "topic orders is another one" in theirs.err) == (2, True)
+    cluster.delete_records("orders", 1, 3)
+    gone = call(capsys, *asked, cluster.bootstrap_servers)
+    assert gone.code == 6
+    assert "0 offsets twice, 2 missing, 3 unknown: the log does not hold them" in gone.err
+    cluster.recreate_topic("orders")
+    other_log = call(capsys, *asked, cluster.bootstrap_servers)
+    assert (other_log.code, "topic orders is another one" in other_log.err) == (2, True)
+
+
 def test_status_verify_and_gc_look_into_the_table(
     cluster: EmbeddedCluster, lake: DeltaLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
