@@ -25,6 +25,7 @@ from kclient.spark.sink.store import (
     StoredObject,
     is_remote,
     memory_store,
+    places_overlap,
     store_of,
 )
 
@@ -180,6 +181,36 @@ def test_a_store_of_a_path_and_of_a_url(tmp_path: Path) -> None:
         True,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are"),
+    [
+        ("s3://lake/raw", "s3://lake/raw", True),
+        ("s3://lake/raw", "S3A://LAKE/raw/dead/", True),
+        ("s3://lake", "s3://lake/raw", True),
+        ("s3://lake/raw", "s3://lake/rawer", False),
+        ("s3://lake/raw", "s3://pond/raw", False),
+        ("s3://lake/raw", "gs://lake/raw", False),
+        ("s3://lake/raw", "/lake/raw", False),
+        ("az://box/raw", "abfss://box@account.dfs.core.windows.net/raw", True),
+        (
+            "abfs://box@account.blob.core.windows.net/raw",
+            "abfss://box@ACCOUNT.dfs.core.windows.net/raw",
+            True,
+        ),
+        ("abfss://box@account.dfs.core.windows.net/raw", "abfss://box@other.dfs.core.windows.net/raw", False),
+        ("/lake/raw", "/lake/raw/dead", True),
+        ("/lake/raw", "/lake/rawer", False),
+    ],
+)
+def test_whether_two_places_overlap(one: str, other: str, are: bool) -> None:
+    assert (places_overlap(one, other), places_overlap(other, one)) == (are, are)
+
+
+def test_two_directories_overlap_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "raw")
+    assert places_overlap(str(tmp_path / "link" / "dead"), str(tmp_path / "raw"))
 
 
 def test_a_url_has_one_form() -> None:

@@ -8,6 +8,7 @@ all problems; a problem between settings is a whole sentence.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
@@ -28,7 +29,7 @@ from kclient.spark.ingest.setting_values import (
     Trigger,
 )
 from kclient.spark.options import SourceOptions
-from kclient.spark.sink.store import is_remote
+from kclient.spark.sink.store import is_remote, places_overlap
 from kclient.types import TopicPartition
 
 Format: TypeAlias = Literal["raw", "string", "json", "avro", "protobuf"]
@@ -439,18 +440,22 @@ def _running(found: Found) -> Iterator[str]:
 
 
 def _places(found: Found) -> Iterator[str]:
-    if "from_dlq" in found and found.get("sink") == found["from_dlq"]:
-        yield "--from-dlq and --sink must be two directories"
-    if "dlq" in found and found["dlq"] == found.get("from_dlq"):
-        yield "--from-dlq and --dlq must be two directories"
-    paths = [found[name].where for name in ("sink", "dlq") if name in found]
-    if len(set(paths)) != len(paths):
-        yield "--sink and --dlq must be two directories"
-    if found.get("checkpoint") in paths:
-        yield "--checkpoint must be another directory than the sink"
+    places = {name: found[name].where for name in ("sink", "dlq", "from_dlq") if _is_place(found.get(name))}
+    places |= {"checkpoint": found["checkpoint"]} if "checkpoint" in found else {}
+    for one, other in itertools.combinations(places, 2):
+        if places_overlap(places[one], places[other]):
+            yield (
+                f"{flag_of(one)} and {flag_of(other)} must be two places, and neither inside the other: what cleans or "
+                "replaces files of the one would take those of the other"
+            )
     for name in ("dlq", "from_dlq"):
         if name in found and found[name].kind != "parquet":
             yield f"{flag_of(name)} must be parquet:DIRECTORY, or parquet:s3://BUCKET/PREFIX"
+
+
+def _is_place(location: Location | None) -> bool:
+    """Return whether a location is a place of files, and not the name of a table."""
+    return location is not None and location.kind in ("parquet", "delta")
 
 
 def _stores(found: Found) -> Iterator[str]:

@@ -23,7 +23,7 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
@@ -141,6 +141,23 @@ def local_path(where: str) -> str:
             f"{where} names no directory of this machine. Write file:///PATH, or the path alone."
         )
     return found[1]
+
+
+def places_overlap(one: str, other: str) -> bool:
+    """Return whether two places are the same, or one lies in the other, under whatever names."""
+    (root, account, path), (other_root, other_account, other_path) = _placed(one), _placed(other)
+    both = min(len(path), len(other_path))
+    accounts = {account, other_account} - {""}
+    return root == other_root and len(accounts) < 2 and path[:both] == other_path[:both]
+
+
+def _placed(where: str) -> tuple[str, str, Sequence[str]]:
+    """Return the service and the bucket of a place, an account of Azure unless the environment names it, the path."""
+    if not is_remote(where):
+        return "", "", Path(os.path.realpath(where)).parts
+    scheme, bucket, path = _parts_of(where)
+    container, _, host = bucket.lower().partition("@")
+    return f"{SCHEMES[scheme]}://{container}", host.partition(".")[0], path.split("/") if path else []
 
 
 def checked_url(url: str) -> str:

@@ -18,6 +18,11 @@ GIVEN: dict[str, Any] = {
     "checkpoint": "/lake/ckpt",
 }
 JSON = {"format": "json", "schema": "a INT"}
+DEAD = {**JSON, "on_bad_record": "dlq"}
+OVERLAP = (
+    "{0} and {1} must be two places, and neither inside the other: what cleans or replaces files of the one would "
+    "take those of the other"
+)
 
 
 def parse(**given: Any) -> IngestSettings:
@@ -51,10 +56,37 @@ def test_a_table_is_written_by_spark() -> None:
 
 def test_two_places_are_one_however_they_are_spelled() -> None:
     dead = {**JSON, "on_bad_record": "dlq", "dlq": "parquet:/lake/x/../raw/"}
-    assert problems(**dead) == ("--sink and --dlq must be two directories",)
-    other = "--checkpoint must be another directory than the sink"
-    assert problems(checkpoint="/lake/x/y/../../raw") == (other,)
-    assert parse(sink="parquet:/../lake/x/..").sink.where == "/lake"
+    assert problems(**dead) == (OVERLAP.format("--sink", "--dlq"),)
+    assert problems(checkpoint="/lake/x/y/../../raw") == (OVERLAP.format("--sink", "--checkpoint"),)
+    assert parse(sink="parquet:/../lake/x/../raw").sink.where == "/lake/raw"
+
+
+@pytest.mark.parametrize(
+    ("places", "which"),
+    [
+        ({"checkpoint": "/lake/raw/_manifest"}, "--sink --checkpoint"),
+        ({"sink": "parquet:/lake/raw/topic=t", "checkpoint": "/lake/raw"}, "--sink --checkpoint"),
+        ({"sink": "parquet:/lake/c/kclient", "checkpoint": "/lake/c"}, "--sink --checkpoint"),
+        ({"sink": "delta:/lake/raw", "checkpoint": "/lake/raw/_delta_log"}, "--sink --checkpoint"),
+        ({"sink": "delta:/lake/raw", "checkpoint": "/lake/raw/checkpoint"}, "--sink --checkpoint"),
+        ({"sink": "delta:s3://lake/raw", "checkpoint": "S3A://lake/raw/checkpoint"}, "--sink --checkpoint"),
+        ({"sink": "delta:/lake/raw", "dlq": "parquet:/lake/raw/dead", **DEAD}, "--sink --dlq"),
+        ({"sink": "iceberg:c.db.t", "dlq": "parquet:/lake/ckpt/dead", **DEAD}, "--dlq --checkpoint"),
+        ({"from_dlq": "parquet:/lake/ckpt", **JSON}, "--from-dlq --checkpoint"),
+        ({"from_dlq": "parquet:/lake/raw/dead", **JSON}, "--sink --from-dlq"),
+        (
+            {"from_dlq": "parquet:/lake/dead", "dlq": "parquet:file:///lake/dead", **DEAD},
+            "--dlq --from-dlq",
+        ),
+    ],
+)
+def test_no_place_lies_in_another(places: dict[str, Any], which: str) -> None:
+    assert problems(**places) == (OVERLAP.format(*which.split()),)
+
+
+def test_places_beside_each_other_are_fine() -> None:
+    parse(sink="parquet:/lake/raw", checkpoint="/lake/raw-checkpoint", dlq="parquet:/lake/_dead", **DEAD)
+    parse(sink="iceberg:c.db.t", checkpoint="/lake/ckpt", dlq="parquet:s3://lake/ckpt", **DEAD)
 
 
 def test_a_missing_home_directory_is_reported_with_the_other_problems() -> None:
