@@ -21,7 +21,9 @@ from deltalake.schema import Field
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.decoding.ddl import parse_ddl
+from kclient.spark.sink import manifest
 from kclient.spark.sink.delta import DeltaSink
+from kclient.spark.sink.manifest import Manifest, batch_name
 from kclient.spark.sink.tables import TableCommit, TableProgress, TableUnavailable
 from kclient.types import TopicPartition
 from tests.spark.delta_support import (
@@ -153,6 +155,17 @@ def test_files_that_no_version_names_are_found_and_removed(sink: DeltaSink) -> N
     assert sink.garbage(later) == []
     assert offsets(sink) == list(range(20))
     assert len(list(Path(sink.url).glob("0*.parquet"))) == 2
+
+
+def test_files_of_a_table_or_a_sink_below_are_not_looked_at(sink: DeltaSink) -> None:
+    """They count there, and this table's log cannot name them."""
+    commit(sink, written(sink, 0))
+    below = DeltaSink(f"{sink.url}/below/clicks")
+    below.prepare(LAYOUT.schema(), (), evolves=False)
+    commit(below, written(below, 0))
+    manifest.write(f"{sink.url}/raw", Manifest(job="j", name=batch_name(0), start={}, end={}))
+    (Path(sink.url) / "raw" / ".a.parquet.0123456789ab.tmp").write_bytes(b"x")
+    assert sink.garbage(2**60) == []
 
 
 # --- answers that are lost, and other writers

@@ -75,6 +75,22 @@ def test_temporary_files_go_and_what_others_put_there_stays(tmp_path: Path) -> N
 
 
 @pytest.mark.spec("SP-79")
+def test_hidden_files_of_a_sink_below_stay(tmp_path: Path) -> None:
+    """Its job may be running: it holds a lock of its own."""
+    name_in_manifest(tmp_path, [])
+    name_in_manifest(tmp_path / "orders", [])
+    wanted = [
+        temporary_name(tmp_path / place / name)
+        for place in ("orders", "topic=orders/orders")
+        for name in (FILES[0], FILES[1], "_manifest/000000000001.json")
+    ]
+    for path in wanted:
+        put(tmp_path, str(path.relative_to(tmp_path)))
+    assert gc(tmp_path, min_age_ms=0, apply=True) == []
+    assert all(path.exists() for path in wanted)
+
+
+@pytest.mark.spec("SP-79")
 def test_what_is_young_stays_for_an_hour(tmp_path: Path) -> None:
     name_in_manifest(tmp_path, [])
     put(tmp_path, FILES[0])

@@ -240,6 +240,9 @@ _OURS: Final = re.compile(
     re.ASCII,
 )
 
+_HIDDEN: Final = re.compile(rf"({DIRECTORY}|topic=[^/]+(/date=[^/]+)?)/[^/]+")
+"""Where a job has temporary files. A sink below this one has some of its own, and its job may be running."""
+
 
 @attrs.frozen
 class Garbage:
@@ -277,7 +280,8 @@ def _garbage(root: Path, before_ms: int) -> Iterator[Garbage]:
     named = frozenset(file.path for whole in read_all(root) for file in whole.files)
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
-        if name in named or not (is_temporary(path.name) or _OURS.fullmatch(name)) or not path.is_file():
+        is_ours = _OURS.fullmatch(name) or (_HIDDEN.fullmatch(name) and is_temporary(path.name))
+        if name in named or not is_ours or not path.is_file():
             continue
         status = path.stat()
         if int(status.st_mtime * 1000) <= before_ms:
