@@ -123,6 +123,30 @@ def test_a_commit_has_the_rows_and_the_progress_and_says_both_in_its_summary(lan
     assert offsets(landing.lake) == list(range(20))
 
 
+def test_a_summary_names_only_the_partitions_that_moved_and_few_of_them(landing: Landing) -> None:
+    """Each commit writes the summaries of all snapshots again."""
+
+    def summary(**offsets: dict[TopicPartition, int]) -> dict[str, str]:
+        number = -1 if (found := landing.progress()) is None else found.batch
+        assert landing.commit(TableCommit(job="j", batch=number + 1, **offsets))
+        snapshot = landing.lake.table.current_snapshot()
+        assert snapshot is not None
+        assert snapshot.summary is not None
+        found = snapshot.summary.additional_properties
+        return {name: text for name, text in found.items() if name in ("kclient.start", "kclient.end")}
+
+    everything = {TopicPartition("flights", number): 0 for number in range(101)}
+    moved = {**everything, TP: 10}
+    assert summary(start=everything, end=moved) == {
+        "kclient.start": '{"flights": {"3": 0}}',
+        "kclient.end": '{"flights": {"3": 10}}',
+    }
+    assert summary(start=moved, end=dict.fromkeys(moved, 20)) == {}
+    progress = landing.progress()
+    assert progress is not None
+    assert progress.offsets == dict.fromkeys(moved, 20)
+
+
 def test_a_batch_without_records_moves_the_progress(landing: Landing) -> None:
     assert landing.commit(attrs.evolve(landing.batch(0), files=()))
     assert landing.commit(landing.batch(1))

@@ -2,7 +2,8 @@
 
     table property    kclient.job.<job>        {"batch": 7, "offsets": …, "first": …, "snapshot": …, "sequence": …,
                                                "at": …, "landed": …}
-    snapshot summary  kclient.job, .batch, .start, .end         the same for each batch, while its snapshot is kept
+    snapshot summary  kclient.job, .batch, .start, .end         the batch, and the partitions that moved in it, if they
+                                                                are few; while the snapshot is kept. Nothing reads these
 
 Expiring snapshots takes summaries away and leaves the rows; a rollback takes rows away and leaves the property. So the
 property says where the job stands, and the snapshot in it whether its rows are still there:
@@ -96,6 +97,9 @@ log: Final = get_logger("kclient.spark")
 
 PROPERTY: Final = "kclient.job."
 SUMMARY: Final = "kclient."
+MOST_NAMED: Final = 100
+"""Partitions of one summary."""
+
 SOURCE: Final = "source-snapshot-id"
 """In the summary of a copy: the snapshot that was cherry-picked."""
 
@@ -659,12 +663,13 @@ class _Append(_MergeAppendFiles):
 
 
 def _summary(commit: TableCommit) -> dict[str, str]:
-    return {
-        f"{SUMMARY}job": commit.job,
-        f"{SUMMARY}batch": str(commit.batch),
-        f"{SUMMARY}start": dump_offsets(commit.start),
-        f"{SUMMARY}end": dump_offsets(commit.end),
-    }
+    """Return what a snapshot says of its batch. It is short: each commit writes that of all snapshots again."""
+    batch = {f"{SUMMARY}job": commit.job, f"{SUMMARY}batch": str(commit.batch)}
+    end = {tp: end for tp, end in commit.end.items() if commit.start.get(tp) != end}
+    if len(end) > MOST_NAMED:
+        return batch
+    start = {tp: start for tp, start in commit.start.items() if tp in end}
+    return {**batch, f"{SUMMARY}start": dump_offsets(start), f"{SUMMARY}end": dump_offsets(end)}
 
 
 def _table_id(version: Version) -> str:
