@@ -12,7 +12,6 @@ the job, becomes null, or goes to another directory of dead letters.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -31,9 +30,11 @@ from kclient.spark.ingest import resume
 from kclient.spark.ingest.batch_commit import BatchCommitter, BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.preflight import target_of
-from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult
+from kclient.spark.ingest.progress import Ended, IngestListener, IngestPlan, IngestResult
+from kclient.spark.ingest.setting_values import matches
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.sinks import check_sinks
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import OffsetRange
 from kclient.spark.sink import manifest
@@ -65,8 +66,8 @@ def prepare(settings: IngestSettings) -> tuple[list[Manifest], IngestPlan]:
     return letters, _plan(settings, letters)
 
 
-def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
-    """Land the dead letters of a directory. Raises as `run` of `ingest` does."""
+def run(settings: IngestSettings, listener: IngestListener, stop: StopRequest) -> IngestResult:
+    """Land the dead letters of a directory, one manifest after the other. Raises as `run` of `ingest` does."""
     letters, plan = prepare(settings)
     listener.planned(plan)
     source = store_of(settings.from_dlq.where if settings.from_dlq else "")
@@ -74,9 +75,13 @@ def run(settings: IngestSettings, listener: IngestListener) -> IngestResult:
     dead, table = None if settings.dlq is None else settings.dlq.where, resume.table_of(settings)
     committer = BatchCommitter(settings.sink.where, "replay" if job is None else job.job, dead, table)
     replay = _Replay(settings, source, committer, table)
+    ended: Ended = "drained"
     for number, letter in enumerate(letters):
+        if stop:
+            ended = "stopped"
+            break
         replay.land(number, letter, listener)
-    result = replay.committer.result("drained", {}, {})
+    result = replay.committer.result(ended, {}, {}, signal=stop.signal)
     listener.finished(result)
     return result
 
@@ -233,8 +238,7 @@ def _name_in_table(letter: Manifest) -> str:
 def _check_topics(settings: IngestSettings, letters: Sequence[Manifest]) -> None:
     """Refuse dead letters of other topics than those named, because a manifest counts as a whole."""
     there = dict.fromkeys(file.topic for letter in letters for file in letter.files)
-    named = re.compile("|".join(f"(?:{name})" for name in settings.topics))
-    if other := [topic for topic in there if topic not in settings.topics and not named.fullmatch(topic)]:
+    if other := [topic for topic in there if not any(matches(name, topic) for name in settings.topics)]:
         raise ConfigError(
             f"{settings.from_dlq} has dead letters of {', '.join(other)} too, which --topics does not name. "
             "All of them land together. Name every topic whose dead letters are there."

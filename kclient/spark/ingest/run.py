@@ -79,7 +79,7 @@ def run(
         settings = _beside(settings)
         if settings.from_dlq is not None:
             stop.begin_work()
-            return replay.run(settings, listener)
+            return replay.run(settings, listener, stop)
         engine = _engine(settings)  # report a missing Spark before anything is claimed
         if settings.backfill:
             return backfill.run(settings, listener, stop, locks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.progress import BatchProgress, IngestPlan, IngestResult
 from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.sink import manifest
 from kclient.types import TopicPartition
 
@@ -48,6 +50,17 @@ class RecordingReporter:
 
     def finished(self, result: IngestResult) -> None:
         self.results.append(result)
+
+
+@attrs.define
+class Stopping(RecordingReporter):
+    """A reporter that asks to stop after the first batch."""
+
+    stop: StopRequest = attrs.field(kw_only=True)
+
+    def batch(self, progress: BatchProgress) -> None:
+        super().batch(progress)
+        self.stop.ask(signal.SIGTERM)
 
 
 def given(servers: str, root: Path, **changed: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, DecodeError, SinkError
 from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.settings import IngestSettings
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.sink import manifest
 from kclient.spark.sink.manifest import gc
 from tests.spark.jobs import killing
 from tests.spark.jobs.support import (
     RecordingReporter,
+    Stopping,
     assert_exactly_once,
     fill,
     given,
@@ -254,6 +257,34 @@ def test_a_replay_reads_keys_with_their_format(cluster: EmbeddedCluster, tmp_pat
         (None, '{"id": 1}'),
         (8, "nonsense"),
     ]
+
+
+@pytest.mark.spec("SP-88")
+def test_a_replay_that_was_stopped_goes_on_with_the_next_dead_letters(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    for _ in range(3):
+        publish(cluster)
+        run(cluster, tmp_path, **JSON, on_bad_record="dlq", dlq=f"parquet:{tmp_path / 'dead'}")
+    again = {"format": "string", "from_dlq": f"parquet:{tmp_path / 'dead'}"}
+    stop = StopRequest()
+    settings = IngestSettings.parse(given(cluster.bootstrap_servers, tmp_path, **again))
+    result = ingest.run(settings, Stopping(stop=stop), stop)
+    assert (result.ended, result.batches, result.rows, result.signal) == ("stopped", 1, 2, signal.SIGTERM)
+    assert run(cluster, tmp_path, **again).results[0].rows == 4
+    assert sorted(one["_offset"] for one in landed(tmp_path / "sink")) == list(range(15))
+
+
+@pytest.mark.spec("SP-88")
+def test_a_replay_takes_a_plain_name_for_one_topic(tmp_path: Path) -> None:
+    with EmbeddedCluster(topics={"a.b": 1, "axb": 1}) as cluster:
+        cluster.produce("axb", [b"nonsense"], partition=0)
+        dead = f"parquet:{tmp_path / 'dead'}"
+        run(cluster, tmp_path, topics="a.b,axb", **JSON, on_bad_record="dlq", dlq=dead)
+        again = {"format": "string", "from_dlq": dead}
+        with pytest.raises(ConfigError, match="has dead letters of axb too"):
+            run(cluster, tmp_path, **again, topics="a.b")
+        assert run(cluster, tmp_path, **again, topics="a.?b").results[0].rows == 1
 
 
 @pytest.mark.spec("SP-88")

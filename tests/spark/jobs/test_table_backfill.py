@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from kclient.embedded import EmbeddedCluster
@@ -17,7 +15,6 @@ from kclient.errors import ConfigError, SinkError
 from kclient.spark.group_progress import GroupCommitter
 from kclient.spark.ingest import run as ingest
 from kclient.spark.ingest.checkpoint import Checkpoint
-from kclient.spark.ingest.progress import BatchProgress
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.verification import verify
@@ -25,7 +22,7 @@ from kclient.spark.sink.verify import Span
 from tests.spark.jobs import killing, killing_delta, killing_iceberg
 from tests.spark.jobs.delta_job_support import DeltaLake
 from tests.spark.jobs.iceberg_support import Lake
-from tests.spark.jobs.support import RecordingReporter, fill, given, offsets_file
+from tests.spark.jobs.support import Stopping, fill, given, offsets_file
 from tests.spark.jobs.table_support import (
     TableLake,
     assert_exactly_once,
@@ -46,17 +43,6 @@ FORMATS: dict[str, type[TableLake]] = {"iceberg": Lake, "delta": DeltaLake}
 @pytest.fixture(params=FORMATS)
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> TableLake:
     return FORMATS[request.param](tmp_path)
-
-
-@attrs.define
-class Stopping(RecordingReporter):
-    """A reporter that asks to stop after the first batch."""
-
-    stop: StopRequest = attrs.field(kw_only=True)
-
-    def batch(self, progress: BatchProgress) -> None:
-        super().batch(progress)
-        self.stop.ask(signal.SIGTERM)
 
 
 @pytest.fixture
