@@ -542,6 +542,8 @@ def test_8_for_a_status_of_what_cannot_be_read(
         ("offsets/0", b"\xff\xfe"),
         ("offsets/0", b"v1\n{}\n[1,2]"),
         ("kclient/job.json", b"[]"),
+        ("kclient/job.json", b"[" * 100_000),
+        ("offsets/0", b"v1\n{}\n" + b"[" * 100_000),
         ("kclient/job.json", {"sink": None}),
         ("kclient/job.json", {"topics": "orders"}),
         ("kclient/job.json", {"topics": [1]}),

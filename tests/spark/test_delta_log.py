@@ -66,7 +66,18 @@ def test_files_that_only_a_checkpoint_names_are_no_garbage(
 
 
 @pytest.mark.parametrize(
-    "hint", ["", '{"version":', "\udcff", "[]", "{}", '{"version":"3"}', '{"version":9}', '{"version":1}']
+    "hint",
+    [
+        "[" * 100_000,
+        "",
+        '{"version":',
+        "\udcff",
+        "[]",
+        "{}",
+        '{"version":"3"}',
+        '{"version":9}',
+        '{"version":1}',
+    ],
 )
 def test_a_hint_that_is_damaged_or_names_no_checkpoint_is_passed_over(sink: DeltaSink, hint: str) -> None:
     other_writer(sink).create_checkpoint()

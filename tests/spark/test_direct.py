@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 from collections import Counter
@@ -332,12 +333,43 @@ def test_manifests_come_in_the_order_of_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}", '{"version": 2}', "[]", '{"version": 1, "job": "j", "start": 3}']
+    "content", ["", "{}", '{"version": 2}', "[]", '{"version": 1, "job": "j", "start": 3}', "[" * 100_000]
 )
 def test_a_damaged_manifest_is_reported_never_skipped(tmp_path: Path, content: str) -> None:
     manifest.write(tmp_path, _manifest("000000000000", 0, 1))
     (tmp_path / "_manifest" / "000000000000.json").write_text(content)
     with pytest.raises(SinkError, match=r"000000000000\.json cannot be read"):
+        manifest.count(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("path", 5),
+        ("topic", None),
+        ("partition", "0"),
+        ("start", 0.5),
+        ("end", []),
+        ("rows", "x"),
+        ("bytes", None),
+        ("last_ms", "x"),
+    ],
+)
+def test_a_file_in_a_manifest_has_values_of_its_types(tmp_path: Path, name: str, value: Any) -> None:
+    path = tmp_path / "_manifest" / "000000000000.json"
+    written = WrittenFile(path=NAME, topic="flights", partition=3, start=0, end=1, rows=1, bytes=5)
+    manifest.write(tmp_path, _manifest("000000000000", 0, 1, written))
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "files": [{**content["files"][0], name: value}]}))
+    with pytest.raises(SinkError, match=r"000000000000\.json cannot be read: "):
+        manifest.count(tmp_path)
+
+
+def test_the_count_of_nulled_values_in_a_manifest_is_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "_manifest" / "000000000000.json"
+    manifest.write(tmp_path, _manifest("000000000000", 0, 1))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "nulled": None}))
+    with pytest.raises(SinkError, match=r"000000000000\.json cannot be read: "):
         manifest.count(tmp_path)
 
 

@@ -59,7 +59,13 @@ def test_a_compacted_log_stands_for_all_before_it(tmp_path: Path) -> None:
     assert "from-3" not in names(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["", "v2\n", "v1\n{}", "v1\nnonsense", 'v1\n{"path": 3, "size": 1}'])
+DEEP = "v1\n" + "[" * 100_000
+WORD = 'v1\n{"path": "a", "size": "x"}'
+
+
+@pytest.mark.parametrize(
+    "content", ["", "v2\n", "v1\n{}", "v1\nnonsense", 'v1\n{"path": 3, "size": 1}', DEEP, WORD]
+)
 def test_a_log_that_cannot_be_understood_is_reported(tmp_path: Path, content: str) -> None:
     log(tmp_path, "0")
     (tmp_path / "_spark_metadata" / "0").write_text(content)

@@ -192,7 +192,7 @@ def test_progress_keeps_everything_as_json() -> None:
     assert TableProgress.parse(progress.dump()) == progress
     empty = TableProgress(batch=0, offsets={})
     assert TableProgress.parse(empty.dump()) == empty
-    for wrong in ("", "[]", '{"batch": "1"}', '{"batch": 1, "offsets": {"t": {"0": -1}}}'):
+    for wrong in ("", "[]", '{"batch": "1"}', '{"batch": 1, "offsets": {"t": {"0": -1}}}', "[" * 100_000):
         with pytest.raises(ValueError):  # noqa: PT011 each with a text of its own
             TableProgress.parse(wrong)
 

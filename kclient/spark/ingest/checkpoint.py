@@ -260,13 +260,13 @@ class Checkpoint:
         try:
             content = self._store.read(key)
             return None if content is None else json.loads(content)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise self._damaged(key, exc) from exc
 
     def _parsed(self, key: str, text: str) -> Offsets:
         try:
             return parse_offsets(text) if json.loads(text) else {}
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise self._damaged(key, exc) from exc
 
     def _write(self, key: str, content: str) -> None:

@@ -118,7 +118,7 @@ def _read(store: Store, key: str) -> OffsetClaim:
             None if end is None else _offsets(end),
             tuple(content.get("topics", ())),
         )
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise SinkError(
             f"The claim {store.place(key)} cannot be read: {exc!r}. It was damaged, or written by another program. "
             "Restore it from a copy: it says which offsets are those of a job or of a backfill.",

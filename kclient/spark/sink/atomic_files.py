@@ -106,7 +106,7 @@ def read_json(path: Path, parse: Callable[[Any], T], what: str, next_step: str) 
     try:
         text = read_optional(path)
         return None if text is None else parse(json.loads(text))
-    except (KeyError, TypeError, ValueError) as exc:
+    except (KeyError, TypeError, ValueError, RecursionError) as exc:
         raise SinkError(f"{what} cannot be understood: {exc!r}. {next_step}", path=str(path)) from exc
 
 

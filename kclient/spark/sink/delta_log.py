@@ -203,7 +203,7 @@ class TransactionLog:
         try:
             with self._files.open_input_stream(f"{DIRECTORY}/_last_checkpoint") as file:
                 hint = json.loads(file.read())
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
         version = hint.get("version") if isinstance(hint, dict) else None
         return version if isinstance(version, int) else None

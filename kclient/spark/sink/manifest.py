@@ -144,11 +144,11 @@ def read(sink: str | Path, name: str) -> Manifest | None:
             end=_offsets(content["end"]),
             files=_files(content["files"]),
             dead_letters=_files(content["dead_letters"]),
-            nulled=content["nulled"],
+            nulled=int(content["nulled"]),
             epoch=int(content.get("epoch", 0)),
             is_final=bool(content.get("final", False)),
         )
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise SinkError(
             f"The manifest {store.place(key)} cannot be read: {exc}. It was damaged, or written by another program. "
             "Restore it from a copy: without it nothing shows which files of that batch count.",
@@ -218,10 +218,21 @@ def _offsets(content: Any) -> Mapping[TopicPartition, int]:
     return parse_offsets(json.dumps(content)) if content else {}
 
 
+_KINDS: Final[Mapping[str, Any]] = {
+    "path": str,
+    "topic": str,
+    **dict.fromkeys(("partition", "start", "end", "rows", "bytes"), int),
+    **dict.fromkeys(("first_ms", "last_ms"), int | None),
+}
+
+
 def _files(content: Any) -> tuple[WrittenFile, ...]:
     """Parse the files. Raises ValueError for a path outside the sink, because readers and the cleanup job follow it."""
     files = tuple(WrittenFile(**file) for file in content)
     for file in files:
+        for name, kind in _KINDS.items():
+            if not isinstance(value := getattr(file, name), kind):
+                raise ValueError(f"the {name} of a file cannot be {value!r}")
         place = PurePosixPath(file.path)
         if place.is_absolute() or ".." in place.parts or "\0" in file.path:
             raise ValueError(f"it names a file outside of the sink: {printable(file.path)}")

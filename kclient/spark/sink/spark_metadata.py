@@ -109,8 +109,9 @@ def _entries(path: Path) -> Iterator[tuple[str, LoggedFile]]:
             raise ValueError(f"its version is {version[:20]!r}, not {VERSION}")
         for line in lines:
             entry = json.loads(line)
-            yield entry.get("action", "add"), LoggedFile(unquote(urlsplit(entry["path"]).path), entry["size"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
+            file = LoggedFile(unquote(urlsplit(entry["path"]).path), int(entry["size"]))
+            yield entry.get("action", "add"), file
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise SinkError(
             f"Spark's log {path} cannot be read: {exc}. It was damaged, or another Spark wrote it another way. "
             "Restore it from a copy: without it nothing shows which files of the sink count.",

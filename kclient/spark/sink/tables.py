@@ -118,7 +118,10 @@ class TableProgress:
     @classmethod
     def parse(cls, text: str) -> TableProgress:
         """Parse what `dump` returned. Raises ValueError."""
-        content = json.loads(text)
+        try:
+            content = json.loads(text)
+        except RecursionError as exc:
+            raise ValueError("it is not JSON") from exc
         if not isinstance(content, dict) or not isinstance(content.get("batch"), int):
             raise ValueError("it has no batch")
         return cls(

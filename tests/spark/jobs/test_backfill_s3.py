@@ -175,9 +175,10 @@ def test_of_claims_at_once_those_that_do_not_overlap_are_kept(s3: Bucket) -> Non
     assert keys == [f"{sink_claims.CLAIMS}/{number:012d}" for number in range(1, 6)]
 
 
-def test_a_claim_that_was_damaged_is_named(s3: Bucket) -> None:
+@pytest.mark.parametrize("content", [b'{"name": 1', b"[" * 100_000])
+def test_a_claim_that_was_damaged_is_named(s3: Bucket, content: bytes) -> None:
     claim(s3.url("raw"), OffsetClaim("one", {TP: 0}, {TP: 1}))
-    store_of(s3.url("raw")).put(f"{sink_claims.CLAIMS}/000000000001", b'{"name": 1')
+    store_of(s3.url("raw")).put(f"{sink_claims.CLAIMS}/000000000001", content)
     with pytest.raises(SinkError, match=r"The claim s3://.*/raw/_kclient/claims/000000000001 cannot be read"):
         claim(s3.url("raw"), OffsetClaim("two", {TP: 0}, {TP: 1}))
 

@@ -81,7 +81,7 @@ def test_a_sink_has_one_writer_and_one_job(
     assert spark_metadata.count(tmp_path / "sink") == 9
 
 
-@pytest.mark.parametrize("content", ["", "{", "{}", "[]", "1"])
+@pytest.mark.parametrize("content", ["", "{", "{}", "[]", "1", "[" * 100_000])
 def test_a_sink_that_does_not_say_whose_it_is_is_reported_as_damaged(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, content: str
 ) -> None:
