@@ -326,6 +326,7 @@ def _reading(found: Found) -> Iterator[str]:
     for name in found.get("options", {}):
         if typed := OWN_OPTIONS.get(name.lower()):
             yield f"{given_as(name)} repeats {typed}; give only that"
+    yield from _repeated(found.get("options", {}))
     options = {name.lower() for name in found.get("options", {})}
     if "target_file_mb" in found and "maxrecordsperpartition" in options:
         yield "--target-file-mb and --options maxRecordsPerPartition both set the size of files; give one of them"
@@ -337,8 +338,24 @@ def _reading(found: Found) -> Iterator[str]:
         yield "--start group needs --group"
     if "end" in found and not found.get("backfill"):
         yield "--end is for --backfill: a job goes on for as long as records come; give --backfill, or leave it out"
+    yield from _order(found)
     if "from_dlq" in found and (found.get("format", "raw") == "raw" or found.get("backfill")):
         yield "--from-dlq reads dead letters with --format, and without --backfill"
+
+
+def _repeated(options: Collection[str]) -> Iterator[str]:
+    """Yield options that are given in two spellings: the source reads them without regard to case."""
+    first: dict[str, str] = {}
+    for name in options:
+        if (other := first.setdefault(name.lower(), name)) != name:
+            yield f"{given_as(name)} repeats {given_as(other)}; give one of them"
+
+
+def _order(found: Found) -> Iterator[str]:
+    """Yield what is wrong with two times that have nothing between them: all would be done, and nothing landed."""
+    start, end = found.get("start", EARLIEST).timestamp_ms, found.get("end", LATEST).timestamp_ms
+    if None not in (start, end) and end <= start:
+        yield "--end is not after --start: there is nothing between them to land"
 
 
 def _gathering(found: Found, options: Collection[str]) -> Iterator[str]:

@@ -84,6 +84,21 @@ def test_no_place_lies_in_another(places: dict[str, Any], which: str) -> None:
     assert problems(**places) == (OVERLAP.format(*which.split()),)
 
 
+@pytest.mark.parametrize("end", ["@2026-01-03Z", "@2026-01-05Z"])
+def test_a_backfill_ends_after_it_starts(end: str) -> None:
+    assert problems(backfill=True, start="@2026-01-05Z", end=end) == (
+        "--end is not after --start: there is nothing between them to land",
+    )
+    parse(backfill=True, start="@2026-01-03Z", end="@2026-01-05Z")
+
+
+def test_an_option_is_given_once_however_it_is_spelled() -> None:
+    given = ["fetch.readAhead=1", "maxRecordsPerPartition=5", "maxrecordsperpartition=7"]
+    assert problems(options=given) == (
+        "--options maxrecordsperpartition repeats --options maxRecordsPerPartition; give one of them",
+    )
+
+
 def test_places_beside_each_other_are_fine() -> None:
     parse(sink="parquet:/lake/raw", checkpoint="/lake/raw-checkpoint", dlq="parquet:/lake/_dead", **DEAD)
     parse(sink="iceberg:c.db.t", checkpoint="/lake/ckpt", dlq="parquet:s3://lake/ckpt", **DEAD)
