@@ -642,8 +642,9 @@ class _Transaction(Transaction):
         if not isinstance(update, AddSnapshotUpdate):
             return update
         metadata, snapshot = self._table.metadata, update.snapshot
-        logged = [each.timestamp_ms for each in (*metadata.snapshot_log[-1:], *metadata.metadata_log[-1:])]
-        newest_ms = max(metadata.last_updated_ms, *logged, snapshot.timestamp_ms - 1)
+        snapshots = [each.timestamp_ms for each in metadata.snapshot_log[-1:]]
+        versions = [each.timestamp_ms for each in metadata.metadata_log[-1:]]
+        newest_ms = max(metadata.last_updated_ms, *snapshots, *versions, snapshot.timestamp_ms - 1)
         later = snapshot.model_copy(update={"timestamp_ms": newest_ms + 1})
         return AddSnapshotUpdate(snapshot=later)
 
