@@ -342,6 +342,32 @@ def test_columns_are_added_and_widened_only_if_the_job_may(lake: Lake) -> None:
     assert len(lake.table.schemas()) == 2
 
 
+@pytest.mark.parametrize("identifier", [[], [5]])
+def test_columns_are_added_and_those_that_are_not_null_stay_so(lake: Lake, identifier: list[int]) -> None:
+    more = (
+        NestedField(5, "n", IntegerType(), required=True),
+        NestedField(6, "o", StructType(NestedField(7, "x", LongType(), required=True))),
+    )
+    schema = fields(*more, required=True)
+    created(lake, schema.model_copy(update={"identifier_field_ids": identifier}))
+    columns = {"n": pa.array([1], pa.int64()), "o": pa.array([{"x": 1, "y": 2}]), "more": pa.array(["x"])}
+    rows = with_coordinates(pa.table(columns))
+    table, files = prepared(lake, rows.schema, evolves=True)
+    land(table, files, rows)
+    now = lake.table.schema()
+    assert [name for name in now.column_names if now.find_field(name).required] == [
+        "_offset",
+        "_topic",
+        "n",
+        "o.x",
+    ]
+    assert (str(now.find_type("n")), str(now.find_type("o.y"))) == ("long", "long")
+    assert now.identifier_field_ids == identifier
+    without = with_coordinates(pa.table({**columns, "n": pa.nulls(1, pa.int64())}))
+    with pytest.raises(SinkError, match="has no value for n, which is NOT NULL"):
+        land(table, files, without)
+
+
 def test_a_column_that_would_have_to_change_its_type_is_refused(lake: Lake) -> None:
     created(lake, fields(NestedField(5, "n", StringType())))
     with pytest.raises(ConfigError, match=r"lake\.db\.orders"):

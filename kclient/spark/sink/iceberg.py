@@ -53,6 +53,7 @@ from pyiceberg.table.update import (
     _apply_table_update,
     _TableMetadataUpdateContext,
 )
+from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
@@ -398,7 +399,9 @@ class IcebergTable:
         """Add the columns that the table lacks, and widen those that are narrower, where there are any."""
         with self._errors("Adding columns to"), self._conflicts(version):
             try:
-                with version.update_schema() as update:
+                with _Growth(
+                    Transaction(version, autocommit=True), name_mapping=version.name_mapping()
+                ) as update:
                     update.union_by_name(table_schema(columns))
             except (ResolveError, ValidationError, ValueError) as exc:
                 raise ConfigError(
@@ -661,6 +664,13 @@ class _Append(_MergeAppendFiles):
         kept = [each for each in manifests if each.partition_spec_id in lost]
         others = [each for each in manifests if each.partition_spec_id not in lost]
         return super()._process_manifests(others) + kept
+
+
+class _Growth(UpdateSchema):
+    """A change of a schema that adds and widens columns. Required ones stay required; pyiceberg would relax them."""
+
+    def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
+        return self
 
 
 def _summary(commit: TableCommit) -> dict[str, str]:
