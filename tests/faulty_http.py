@@ -5,7 +5,7 @@
 
 | fault | the request | the client sees |
 |---|---|---|
-| `500`, `503` | is not passed on | this status |
+| `500`, `503`, `409`, `429` | is not passed on | this status |
 | `500 after` | is applied | 500 |
 | `drop` | is not passed on | a broken connection |
 | `drop after` | is applied | a broken connection |
@@ -31,7 +31,7 @@ SIZES = {"content-length", "transfer-encoding", "expect"}
 ETAG = '"d41d8cd98f00b204e9800998ecf8427e"'
 STORED = f"<CompleteMultipartUploadResult><ETag>{ETAG}</ETag></CompleteMultipartUploadResult>".encode()
 
-Kind = Literal["500", "503", "500 after", "drop", "drop after", "late", "lie", "slow"]
+Kind = Literal["500", "503", "409", "429", "500 after", "drop", "drop after", "late", "lie", "slow"]
 
 
 @attrs.define
@@ -99,7 +99,7 @@ class FaultyProxy:
         with self._lock:
             self.requests.append((request.command, request.path))
             kind = self.choose(request.command, request.path)
-        if kind in ("500", "503"):
+        if kind in ("500", "503", "409", "429"):
             answer(request, int(kind), b"")
         elif kind == "drop":
             _drop(request)

@@ -14,7 +14,7 @@ from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
 from kclient.spark.sink import manifest
 from kclient.spark.sink import store as stores
-from kclient.spark.sink.store import ObjectStore, store_of
+from kclient.spark.sink.store import ObjectStore, StoreUnavailable, store_of
 from tests.faulty_http import FaultyProxy, Kind
 from tests.s3 import Bucket
 from tests.spark.jobs.support import Landed, fill, run
@@ -22,7 +22,7 @@ from tests.spark.test_store_services import CALLS
 
 pytestmark = pytest.mark.timeout(120)
 
-BEFORE: tuple[Kind, ...] = ("500", "503", "drop")
+BEFORE: tuple[Kind, ...] = ("500", "503", "429", "drop")
 AFTER: tuple[Kind, ...] = ("500 after", "drop after", "late")
 
 
@@ -43,7 +43,7 @@ def store(s3: Bucket, proxy: FaultyProxy) -> ObjectStore:
     return store
 
 
-@pytest.mark.parametrize("kind", [*BEFORE, *AFTER])
+@pytest.mark.parametrize("kind", [*BEFORE, "409", *AFTER])
 def test_a_create_that_failed_once_is_done_once(store: ObjectStore, proxy: FaultyProxy, kind: Kind) -> None:
     rule = proxy.fail("PUT", "/a", kind)
     assert store.put_if_absent("a", b"ours")
@@ -52,7 +52,7 @@ def test_a_create_that_failed_once_is_done_once(store: ObjectStore, proxy: Fault
     assert not store.put_if_absent("a", b"theirs")
 
 
-@pytest.mark.parametrize("kind", [*BEFORE, *AFTER])
+@pytest.mark.parametrize("kind", [*BEFORE, "409", *AFTER])
 def test_a_create_that_lost_and_failed_is_told_so(store: ObjectStore, proxy: FaultyProxy, kind: Kind) -> None:
     """Another writer was first: whatever becomes of the request, the object is not ours."""
     store.put("a", b"theirs")
@@ -60,6 +60,16 @@ def test_a_create_that_lost_and_failed_is_told_so(store: ObjectStore, proxy: Fau
     assert not store.put_if_absent("a", b"ours")
     assert rule.seen == 1
     assert store.read("a") == b"theirs"
+
+
+@pytest.mark.parametrize("kind", ["409", "429"])
+def test_a_create_that_is_refused_for_now_each_time_may_succeed_later(
+    store: ObjectStore, proxy: FaultyProxy, kind: Kind
+) -> None:
+    """S3's 409: another conditional write of the key is under way, and nothing is there yet."""
+    proxy.fail("PUT", "/a", kind, times=100)
+    with pytest.raises(StoreUnavailable, match=f"Writing s3://.*/raw/a failed: .*{kind}.* Start again when it"):
+        store.put_if_absent("a", b"ours")
 
 
 def test_an_unknown_outcome_that_cannot_be_looked_up_is_an_error(

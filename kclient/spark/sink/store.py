@@ -10,7 +10,7 @@ Both show an object whole or not at all. A store keeps no credentials: it reads 
 platform (the instance's or the pod's role) where it is used, so that none travels in a pickle, a plan or a log.
 
 A service that hangs or fails is bounded. One request: `CONNECT_SECONDS` and `REQUEST_SECONDS`. One call: `RETRIES` more
-requests after answers of 5xx, refused and broken connections, none later than `RETRY_SECONDS`; so at most
+requests after answers of 5xx and 429, refused and broken connections, none later than `RETRY_SECONDS`; so at most
 `RETRY_SECONDS + REQUEST_SECONDS`. `put_if_absent` makes at most `PUT_TRIES` such calls, because it looks up what became
 of a write whose answer it did not get.
 
@@ -69,6 +69,7 @@ REQUEST_SECONDS: Final = 30
 RETRIES: Final = 5
 RETRY_SECONDS: Final = 60
 PUT_TRIES: Final = 3
+PUT_PAUSE_SECONDS: Final = 0.2
 
 PART_BYTES: Final = 8 << 20
 PARTS_AT_ONCE: Final = 2
@@ -242,18 +243,20 @@ class ObjectStore(Store):
         for _ in range(PUT_TRIES):
             try:
                 self.client.put(checked_key(key), content, mode="create", use_multipart=False)
-            except AlreadyExistsError:
-                # A request that was sent again after a lost answer finds the object that the first one wrote.
-                return self.read(key) == content
+            except AlreadyExistsError as exc:
+                # A request that was sent again after a lost answer finds the object that the first one wrote. Nothing
+                # is there after S3's 409: another write of the key is under way, and may fail.
+                last = exc
             except (BaseError, OSError) as exc:
                 if not _is_transient(exc):
                     self.fail(exc, "Writing", key)
                 last = exc
+                log.warning("No answer says whether %s was written: it is looked up.", self.place(key))
             else:
                 return self._check_stored(key, content)
-            log.warning("No answer says whether %s was written: it is looked up.", self.place(key))
             if (found := self.read(key)) is not None:
                 return found == content
+            Runtime().pause(PUT_PAUSE_SECONDS)
         self.fail(cast(Exception, last), "Writing", key)
 
     def check_conditional_writes(self) -> None:
@@ -482,6 +485,9 @@ def is_plain_endpoint(url: str, options: Mapping[str, str] | None = None) -> boo
 
 _NO_BUCKET: Final = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 _STATUS: Final = re.compile(r"\b([1-5][0-9]{2}) [A-Z][A-Za-z ]+")
+_FOR_NOW: Final = re.compile(r"5[0-9]{2}|408|409|429")
+"""Also a time-out, a conflict with another write that is under way, and too many requests."""
+
 _ANSWER: Final = re.compile(r": \ufeff?<")
 """The beginning of an answer in XML. Azure's has a byte order mark, and may have its code on another line."""
 _CODE: Final = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
@@ -523,7 +529,7 @@ def _is_transient(exc: Exception) -> bool:
         ValueError,
     )
     status = _STATUS.search(str(exc))
-    return not isinstance(exc, known) and (status is None or status[1].startswith("5"))
+    return not isinstance(exc, known) and (status is None or _FOR_NOW.fullmatch(status[1]) is not None)
 
 
 def _reason(exc: Exception) -> str:
