@@ -256,6 +256,36 @@ def test_a_field_that_is_named_as_a_column_of_icebergs_own_is_refused(lake: Lake
     assert not lake.catalog.namespace_exists("db")
 
 
+CASES = {
+    "X, x": pa.schema([("x", pa.int64()), ("X", pa.int64())]),
+    "o.A, o.a": pa.schema([("o", pa.struct([("a", pa.int64()), ("A", pa.int64())]))]),
+    "_OFFSET, _offset": pa.schema([("_OFFSET", pa.int64())]),
+}
+
+
+@pytest.mark.parametrize("names", CASES)
+def test_columns_that_differ_only_in_upper_and_lower_case_are_refused(lake: Lake, names: str) -> None:
+    """Iceberg's own look-up does not tell them apart in Spark, and refuses the table."""
+    with pytest.raises(ConfigError, match=f"only in upper and lower case: {names}"):
+        prepared(lake, pa.schema([*CASES[names], *COORDINATES]))
+    assert not lake.catalog.namespace_exists("db")
+
+
+def test_a_column_is_not_added_beside_one_that_differs_only_in_upper_and_lower_case(lake: Lake) -> None:
+    more = (
+        NestedField(5, "Carrier", StringType()),
+        NestedField(6, "a", StringType()),
+        NestedField(7, "A", LongType()),
+    )
+    created(lake, fields(*more))
+    prepared(lake, COORDINATES.append(pa.field("n", pa.int64())), evolves=True)
+    columns, table = COORDINATES.append(pa.field("carrier", pa.string())), lake.open()
+    for call in (table.check, table.prepare):
+        with pytest.raises(ConfigError, match="only in upper and lower case: Carrier, carrier"):
+            call(columns, (), evolves=True)
+    assert len(lake.table.schemas()) == 2
+
+
 # --- a table that is there -------------------------------------------------------------------------------------------
 
 

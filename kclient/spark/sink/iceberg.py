@@ -66,6 +66,7 @@ from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_er
 from kclient.spark.sink.iceberg_schema import (
     RENAMED,
     any_value,
+    check_case,
     column_changes,
     file_schema,
     partitioning_of,
@@ -370,7 +371,9 @@ class IcebergTable:
         version = self.find()
         if version is None:
             spec_of(keys, table_schema(columns))
-        elif not evolves:
+        elif evolves:
+            self._growth(version, columns)
+        else:
             self._files(version, columns, keys)
 
     def prepare(self, columns: pa.Schema, keys: Sequence[str], *, evolves: bool) -> TableFiles:
@@ -398,16 +401,21 @@ class IcebergTable:
     def _evolved(self, version: Version, columns: pa.Schema) -> Version:
         """Add the columns that the table lacks, and widen those that are narrower, where there are any."""
         with self._errors("Adding columns to"), self._conflicts(version):
-            try:
-                with _Growth(
-                    Transaction(version, autocommit=True), name_mapping=version.name_mapping()
-                ) as update:
-                    update.union_by_name(table_schema(columns))
-            except (ResolveError, ValidationError, ValueError) as exc:
-                raise ConfigError(
-                    f"The columns of {self.name} cannot be changed to those of the rows: {exc}."
-                ) from exc
+            self._growth(version, columns).commit()
         return self.load()
+
+    def _growth(self, version: Version, columns: pa.Schema) -> _Growth:
+        """Return what `_evolved` would do to a version. Raises ConfigError."""
+        wanted = table_schema(columns)
+        update = _Growth(Transaction(version, autocommit=True), name_mapping=version.name_mapping())
+        try:
+            grown = update.union_by_name(wanted)._apply()
+        except (ResolveError, ValidationError, ValueError) as exc:
+            raise ConfigError(
+                f"The columns of {self.name} cannot be changed to those of the rows: {exc}."
+            ) from exc
+        check_case(grown, version.schema())
+        return update
 
     def _files(self, version: Version, columns: pa.Schema, keys: Sequence[str]) -> TableFiles:
         """Return how files of a version are written. Raises ConfigError."""

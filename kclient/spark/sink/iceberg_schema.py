@@ -12,6 +12,7 @@ batch is read: for types that Iceberg does not have, columns that do not fit, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -109,16 +110,37 @@ def table_keys(keys: Sequence[str]) -> list[str]:
 
 
 def table_schema(columns: pa.Schema) -> Schema:
-    """Return the schema of a table for these columns. Raises ConfigError for a type that Iceberg does not have."""
+    """Return the schema of a table for these columns. Raises ConfigError for what Iceberg or Spark does not have."""
     counter = iter(range(1, 1 << 31))
     numbered = pa.schema([_numbered(field, counter) for field in columns])
     try:
-        return pyarrow_to_schema(numbered)
+        schema = pyarrow_to_schema(numbered)
     except (UnsupportedPyArrowTypeException, TypeError, ValueError) as exc:
         raise ConfigError(
             f"Iceberg has no type for a column of these records: {exc}. Leave the field out of the schema, or land the "
             "value raw."
         ) from exc
+    check_case(schema)
+    return schema
+
+
+def check_case(schema: Schema, before: Schema | None = None) -> None:
+    """Refuse columns that only case tells apart, unless a table had them before. Raises ConfigError.
+
+    Spark's and Trino's look-up is by lower case, and fails for every query of such a table.
+    """
+    known = set() if before is None else _alike(before)
+    if names := _alike(schema) - known:
+        raise ConfigError(
+            f"The table would have columns that differ only in upper and lower case: {', '.join(sorted(names))}. "
+            "Spark could not read it. Rename the field in the schema, as the table has it, or land the value raw."
+        )
+
+
+def _alike(schema: Schema) -> set[str]:
+    """Return the names of columns that only case tells apart, with the path to nested ones."""
+    count = Counter(name.lower() for name in schema.column_names)
+    return {name for name in schema.column_names if count[name.lower()] > 1}
 
 
 def _numbered(field: pa.Field, ids: Iterator[int]) -> pa.Field:
