@@ -183,6 +183,47 @@ def test_a_rollback_by_spark_is_recognised_and_can_be_taken_back(judge: Session,
     assert_lands_once(counted(judge, lake), 40)
 
 
+INSERT = "INSERT INTO {0} SELECT 'theirs', 0, {1}, _timestamp, _headers, _key, value, NULL FROM {0} WHERE _offset = 6"
+ALL = "older_than => TIMESTAMP '2100-01-01', retain_last => 1"
+EXPIRE = f"CALL lake.system.expire_snapshots(table => 'db.orders', {ALL})"
+COMPACT = "CALL lake.system.rewrite_data_files(table => 'db.orders', options => map('rewrite-all', 'true'))"
+REWRITE_MANIFESTS = "CALL lake.system.rewrite_manifests('db.orders')"
+
+
+def test_batches_that_spark_cherry_picks_after_a_rollback_are_there(judge: Session, landing: Landing) -> None:
+    lake = landing.lake
+    first, second, third = [snapshot.snapshot_id for snapshot in lake.table.snapshots()]
+    sql(judge, lake, f"CALL lake.system.rollback_to_snapshot('db.orders', {first})")
+    sql(judge, lake, INSERT.format("{0}", 0))
+    sql(judge, lake, f"CALL lake.system.cherrypick_snapshot('db.orders', {third})")
+    with pytest.raises(SinkError, match="cherrypick_snapshot"):
+        landing.commit(landing.batch(3))
+    sql(judge, lake, f"CALL lake.system.cherrypick_snapshot('db.orders', {second})")
+    assert landing.commit(landing.batch(3))
+    assert_lands_once(counted(judge, lake), 41)
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+@pytest.mark.parametrize("steps", [(REWRITE_MANIFESTS,), (COMPACT,), (COMPACT, REWRITE_MANIFESTS)])
+def test_what_spark_rewrites_hides_no_rollback_and_is_none(
+    judge: Session, landing: Landing, steps: tuple[str, ...], is_back: bool
+) -> None:
+    lake = landing.lake
+    first, *_ = [snapshot.snapshot_id for snapshot in lake.table.snapshots()]
+    if is_back:
+        sql(judge, lake, f"CALL lake.system.rollback_to_snapshot('db.orders', {first})")
+    for number in range(2):
+        sql(judge, lake, INSERT.format("{0}", number))
+    for step in (*steps, EXPIRE):
+        sql(judge, lake, step)
+    if is_back:
+        with pytest.raises(SinkError, match="rolled back or replaced"):
+            landing.commit(landing.batch(3))
+    else:
+        assert landing.commit(landing.batch(3))
+        assert_lands_once(counted(judge, lake), 42)
+
+
 # --- jobs ------------------------------------------------------------------------------------------------------------
 
 
