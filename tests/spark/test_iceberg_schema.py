@@ -514,15 +514,15 @@ def test_a_format_that_is_too_new_is_refused(lake: Lake, monkeypatch: pytest.Mon
     ("place", "problem"),
     [
         ("hdfs://nn:8020/lake/orders", "hdfs://… is no store that kclient knows"),
-        ("hdfs:/lake/orders", "hdfs://… is no store that kclient knows"),
+        ("hdfs:/lake/orders", "hdfs:/lake/orders is neither the URL of a store nor file:///DIRECTORY"),
         ("s3n://b/orders", "s3n://… is no store that kclient knows"),
-        ("s3:/orders", "names no bucket"),
+        ("s3:/orders", "s3:/orders is neither"),
         ("s3://me:hush@b/orders", "holds credentials"),
         ("s3://b/orders?versionId=hush", "has ? or #"),
         ("file:///lake/orders#1", "has ? or #"),
-        ("FILE:///lake/orders", "is file:///DIRECTORY, not FILE:///lake/orders"),
-        ("file://lake/orders", "is file:///DIRECTORY, not file://lake/orders"),
-        ("lake/orders", "is file:///DIRECTORY, not lake/orders"),
+        ("FILE:///lake/orders", "FILE:///lake/orders is neither"),
+        ("file://lake/orders", "file://lake/orders is neither"),
+        ("lake/orders", "lake/orders is neither"),
     ],
 )
 def test_a_place_where_nobody_would_find_the_files_is_refused_before_any_is_written(

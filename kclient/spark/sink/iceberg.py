@@ -705,13 +705,13 @@ def _problem_of(location: str) -> str | None:
     parts = urlsplit(location)
     if set("?#") & set(location):
         return "it has ? or #, where a path ends for readers"
-    if parts.scheme not in ("", "file"):
+    if is_remote(location):
         try:
             checked_url(location)
         except ConfigError as exc:
             return exc.text
-    elif parts.netloc or not parts.path.startswith("/") or not location.startswith(parts.scheme):
-        return f"a directory of this machine is file:///DIRECTORY, not {location}"
+    elif not location.startswith(("file:/", "/")) or parts.netloc:
+        return f"{location} is neither the URL of a store nor file:///DIRECTORY"
     return None
 
 

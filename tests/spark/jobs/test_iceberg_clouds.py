@@ -150,7 +150,10 @@ def test_a_store_that_does_not_answer_is_asked_again_later(monkeypatch: pytest.M
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     files = StoreFileIO({"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"})
-    with pytest.raises(TableUnavailable, match="The service was not reachable"), table_errors("t", "Reading", {}):
+    with (
+        pytest.raises(TableUnavailable, match="The service was not reachable"),
+        table_errors("t", "Reading", {}),
+    ):
         files.new_input("s3://bucket/a").exists()
 
 
