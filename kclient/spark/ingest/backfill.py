@@ -1,7 +1,8 @@
 """`--backfill`: offsets from `--start` to `--end` land once, beside the batches of a job and in the same layout.
 
 Offsets that count in the sink already, or belong to the checkpoint's own job, are refused; without `--end` it ends
-where that job began. Its name is a hash of the offsets, so that the same backfill finds what it has landed:
+where that job began. Its name is a hash of the offsets, and of the cluster and the topics that they belong to, so that
+the same backfill finds what it has landed, and one of other records does not:
 
     parquet:DIR             _manifest/backfill-….json: one batch, and the next run does nothing
     parquet:s3://…          the same; it claims its offsets first, because it holds no lock (`sink_claims.py`)
@@ -76,12 +77,14 @@ class Backfill:
     topic_ids: Mapping[str, str] = attrs.field(factory=dict)
     table: LakeTable[Any] | None = None
     done: TableProgress | None = None
+    cluster_id: str | None = None
 
     @property
     def name(self) -> str:
         """The name of its manifest."""
-        offsets = f"{dump_offsets(self.start)} {dump_offsets(self.end)}"
-        return f"backfill-{hashlib.sha256(offsets.encode()).hexdigest()[:16]}"
+        ids = {topic: self.topic_ids.get(topic) for topic in sorted({tp.topic for tp in self.start})}
+        read = json.dumps([self.cluster_id, ids, dump_offsets(self.start), dump_offsets(self.end)])
+        return f"backfill-{hashlib.sha256(read.encode()).hexdigest()[:16]}"
 
     @property
     def job(self) -> str:
@@ -195,7 +198,7 @@ def _named(
     owner = "backfill" if job is None else job.job
     if table is not None:
         owner = job_name(settings, lambda: logs.cluster_id, job, Runtime())
-    return Backfill({}, {}, options, rows, owner, logs.topic_ids, table)
+    return Backfill({}, {}, options, rows, owner, logs.topic_ids, table, cluster_id=logs.cluster_id)
 
 
 def _jobs_start_in_table(found: Backfill) -> Offsets:

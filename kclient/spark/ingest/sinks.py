@@ -152,8 +152,9 @@ def check_not_landed(sink: str, start: Offsets, end: Offsets, name: str) -> None
     wanted = Manifest(job="", name=name, start=start, end=end)
     if (other := manifest.overlap(manifest.read_all(sink), wanted)) is not None:
         raise SinkError(
-            f"{sink} has records that were to land again: its manifest {other} covers them. They would count twice. "
-            "Give other offsets with --start and --end, or another sink.",
+            f"{sink} has records that were to land again: its manifest {other} covers these offsets. They would count "
+            "twice, or, of another cluster or a recreated topic, be taken for each other. Give other offsets with "
+            "--start and --end, or another sink.",
             path=sink,
         )
 

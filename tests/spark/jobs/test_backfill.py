@@ -98,6 +98,26 @@ def test_a_job_lands_nothing_that_a_mistyped_checkpoint_has(cluster: EmbeddedClu
     assert_exactly_once(tmp_path / "sink", wanted)
 
 
+def test_the_same_offsets_of_other_logs_are_no_backfill_that_has_landed(tmp_path: Path) -> None:
+    """Without a job the sink alone says what has landed."""
+    start, end = offsets_file(tmp_path, 0), offsets_file(tmp_path, 5)
+    again: dict[str, Any] = {"backfill": True, "start": start, "end": end}
+    with EmbeddedCluster(topics={"orders": 1}) as cluster, EmbeddedCluster(topics={"orders": 1}) as other:
+        wanted = fill(cluster, 5)
+        fill(other, 5)
+        run(cluster, tmp_path, **again)
+        assert run(cluster, tmp_path, **again).results[0].rows == 0
+        with pytest.raises(
+            SinkError, match="of another cluster or a recreated topic, be taken for each other"
+        ):
+            run(other, tmp_path, **again)
+        cluster.recreate_topic("orders")
+        fill(cluster, 5)
+        with pytest.raises(SinkError, match=r"its manifest backfill-.* covers these offsets"):
+            run(cluster, tmp_path, **again)
+    assert_exactly_once(tmp_path / "sink", wanted)
+
+
 @pytest.mark.spec("SP-58", "SP-83", "SP-89")
 def test_a_backfill_is_of_the_jobs_logs_and_into_its_sink(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     fill(cluster, 5)
