@@ -68,7 +68,9 @@ def test_a_create_that_is_refused_for_now_each_time_may_succeed_later(
 ) -> None:
     """S3's 409: another conditional write of the key is under way, and nothing is there yet."""
     proxy.fail("PUT", "/a", kind, times=100)
-    with pytest.raises(StoreUnavailable, match=f"Writing s3://.*/raw/a failed: .*{kind}.* Start again when it"):
+    with pytest.raises(
+        StoreUnavailable, match=f"Writing s3://.*/raw/a failed: .*{kind}.* Start again when it"
+    ):
         store.put_if_absent("a", b"ours")
 
 
