@@ -21,8 +21,11 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
     DecimalType,
     DoubleType,
+    IcebergType,
     IntegerType,
+    ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
     StructType,
@@ -357,6 +360,70 @@ def test_a_table_that_does_not_fit_says_which_columns(
     with pytest.raises(ConfigError) as caught:
         prepared(lake, columns)
     assert problem in str(caught.value).replace("{", "<")
+
+
+X: Any = pa.struct([pa.field("x", pa.int64())])
+NESTED = NestedField(6, "x", LongType(), required=True)
+PARTS: dict[str, tuple[pa.DataType, IcebergType, Any, Any]] = {
+    "c.x": (X, StructType(NESTED), {"x": 1}, {"x": None}),
+    "c.element": (
+        pa.list_(pa.int64()), ListType(7, LongType(), element_required=True), [1, 2], [3, None],
+    ),
+    "c.value": (
+        pa.map_(pa.string(), pa.int64()),
+        MapType(7, StringType(), 8, LongType(), value_required=True),
+        [("k", 1), ("l", 2)],
+        [("k", 1), ("l", None)],
+    ),
+    "c.element.x": (pa.list_(X), ListType(7, StructType(NESTED), element_required=False), [None, {"x": 1}], [{}]),
+    "c.value.x": (
+        pa.map_(pa.string(), X), MapType(7, StringType(), 8, StructType(NESTED), value_required=False),
+        [("k", None), ("l", {"x": 2})], [("k", {})],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PARTS)
+def test_a_part_of_a_value_that_is_not_null_in_the_table_is_never_missing(lake: Lake, path: str) -> None:
+    kind, there, whole, lacking = PARTS[path]
+    created(lake, fields(NestedField(5, "c", there)))
+    table, files = prepared(lake, COORDINATES.append(pa.field("c", kind)))
+    values = pa.array([whole, whole, whole], kind)
+    land(table, files, with_coordinates(pa.table({"c": values})))
+    assert lake.table.scan().to_arrow()["c"].to_pylist() == values.to_pylist()
+    rows = with_coordinates(pa.table({"c": pa.array([whole, None, whole, lacking, lacking], kind)}))
+    with pytest.raises(
+        SinkError, match=rf"at offset 3 of flights-3 has no value for {path}, which is NOT NULL"
+    ):
+        land(table, files, rows.slice(1))
+
+
+@pytest.mark.parametrize("path", PARTS)
+@pytest.mark.parametrize("pattern", [[0], [0, 2, 0], [1, 2], [2, 1, 0, 2]], ids=str)
+def test_values_with_required_parts_stay_as_they_are(lake: Lake, path: str, pattern: list[int]) -> None:
+    """A value of none, of one part, or of all."""
+    kind, there, whole, _ = PARTS[path]
+    created(lake, fields(NestedField(5, "c", there)))
+    one = whole if isinstance(whole, dict) else whole[:1]
+    values = pa.array([(None, one, whole)[number] for number in pattern], kind)
+    rows = with_coordinates(pa.table({"c": values}))
+    table, files = prepared(lake, rows.schema)
+    [batch] = rows.combine_chunks().to_batches()
+    for part in (batch, batch.slice(1), batch.slice(0, 0)):
+        found = files.fitted(part)
+        found.validate(full=True)
+        assert found.schema.equals(files.schema)
+        assert found["c"].to_pylist() == part["c"].to_pylist()
+    land(table, files, rows)
+
+
+def test_what_is_below_a_null_is_not_missing(lake: Lake) -> None:
+    """Decoders leave nulls there."""
+    created(lake, fields(NestedField(5, "c", StructType(NESTED))))
+    below = pa.StructArray.from_arrays([pa.array([None, 2])], fields=list(X), mask=pa.array([True, False]))
+    rows = with_coordinates(pa.table({"c": below}))
+    land(*prepared(lake, rows.schema), rows)
+    assert lake.table.scan().to_arrow()["c"].to_pylist() == [None, {"x": 2}]
 
 
 def test_columns_are_added_and_widened_only_if_the_job_may(lake: Lake) -> None:

@@ -128,13 +128,15 @@ class TableFiles:
         """
         import pyarrow as pa
 
+        from kclient.spark.sink.required_fields import MissingValue, as_required, with_optional_parts
+
         names = [self.renamed.get(name, name) for name in self.schema.names]
         try:
             columns = [
                 _cast(rows.column(name), field.type)
                 if name in rows.schema.names
                 else pa.nulls(len(rows), field.type)
-                for name, field in zip(names, self.schema, strict=True)
+                for name, field in zip(names, map(with_optional_parts, self.schema), strict=True)
             ]
         except pa.ArrowInvalid as exc:
             raise SinkError(
@@ -142,16 +144,15 @@ class TableFiles:
                 "give --format raw.",
                 path=self.root,
             ) from exc
-        for column, field in zip(columns, self.schema, strict=True):
-            if column.null_count and not field.nullable:
-                self._refuse_null(field.name, rows, column)
+        try:
+            columns = list(map(as_required, columns, self.schema))
+        except MissingValue as exc:
+            self._refuse_null(rows, exc.row, exc.path)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _refuse_null(self, name: str, rows: pa.RecordBatch, column: pa.Array) -> NoReturn:
+    def _refuse_null(self, rows: pa.RecordBatch, number: int, name: str) -> NoReturn:
         """Raise SinkError with the first record that has none. Rows of a query have no offsets."""
-        import pyarrow.compute as pc
-
-        number, where = pc.index(column.is_null(), True).as_py(), ""
+        where = ""
         if set(COORDINATES) <= set(rows.schema.names):
             topic, partition, offset = (rows.column(part)[number] for part in COORDINATES)
             where = f" at offset {offset} of {topic}-{partition}"
