@@ -86,7 +86,7 @@ class Prepared:
         From here on the start is what was planned. Raises ConfigError, SinkError.
         """
         settings, rows = self.settings, self.target.rows_per_file
-        self.epoch.claim()
+        self.epoch.claim(above=sinks.newest_epoch(settings.sink, settings.writer))
         self.checkpoint.claim(self.job)
         sinks.claim(settings.sink, settings.writer, self.job, self._first_start())
         if (known := self.adopted) is not None:

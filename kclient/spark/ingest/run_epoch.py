@@ -3,8 +3,9 @@
     start    put-if-absent kclient/runs/000000000007     from here on this is the newest run
     step     list kclient/runs                            an older run finds a newer one, and ends: it is fenced
 
-As with a producer's epoch the newest run wins, not the first. The check alone would be too late for a run that pauses
-after it. What such a run writes next does no harm:
+As with a producer's epoch the newest run wins, not the first. A checkpoint may be put back to a copy: so a run begins
+above the epoch of the sink's newest batch, and ends when the object that it created is gone. The check alone would be
+too late for a run that pauses after it. What such a run writes next does no harm:
 
 | it writes | |
 |---|---|
@@ -44,14 +45,14 @@ class RunEpoch:
     token: str
     number: int = 0
 
-    def claim(self, runtime: Runtime | None = None) -> None:
-        """Become the newest run. Raises SinkError."""
+    def claim(self, above: int = 0, runtime: Runtime | None = None) -> None:
+        """Become the newest run, with an epoch `above` that of the sink's newest batch. Raises SinkError."""
         if not is_remote(self.checkpoint):
             return
         store = store_of(self.checkpoint)
         content = {"token": self.token, "began_ms": (runtime or Runtime()).wall_ms()}
         for _ in range(TRIES):
-            number = max(_runs(store), default=0) + 1
+            number = max([above, *_runs(store)]) + 1
             if store.put_if_absent(_key(number), json.dumps(content).encode()):
                 self.number = number
                 break
@@ -67,8 +68,18 @@ class RunEpoch:
 
     def check(self) -> None:
         """Raise SinkError if a newer run of the checkpoint has begun: this one is fenced."""
-        if self.number and max(_runs(store_of(self.checkpoint)), default=0) > self.number:
+        if not self.number:
+            return
+        runs = _runs(store_of(self.checkpoint))
+        if max(runs, default=0) > self.number:
             raise fenced(self.checkpoint)
+        if self.number not in runs:
+            raise SinkError(
+                f"{self.checkpoint} has lost {_key(self.number)}, by which this run is known: the checkpoint was put "
+                "back to a copy, or its objects were deleted, and another run may work there. Nothing counts twice. "
+                "Let one run of this job start again.",
+                path=self.checkpoint,
+            )
 
 
 def fenced(where: str) -> SinkError:

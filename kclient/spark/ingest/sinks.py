@@ -200,6 +200,15 @@ def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
     return None
 
 
+def newest_epoch(sink: Location, writer: Writer) -> int:
+    """Return the epoch of the run that has committed the newest batch, 0 if there is none. Raises SinkError."""
+    if (sink.kind, writer) != ("parquet", "direct"):
+        return 0
+    batches = [name for name in manifest.names(sink.where) if name.isdigit()]
+    newest = manifest.read(sink.where, batches[-1]) if batches else None
+    return 0 if newest is None else newest.epoch
+
+
 def _owner(sink: Location) -> str | None:
     path = Path(sink.where) / OWN / "job.json"
     return read_json(

@@ -228,7 +228,7 @@ def rollback_not_seen(patch: Patch) -> None:
     patch.put(SimulatedTable, "progress", progress)
 
 
-@mutant("M-175", "I-48", seed=12, look=planned("manifests"))
+@mutant("M-175", "I-48", seed=11, look=planned("manifests"))
 def manifest_replaced(patch: Patch) -> None:
     """Write a manifest in place of one that another run has written."""
 
@@ -239,7 +239,7 @@ def manifest_replaced(patch: Patch) -> None:
     patch.put(manifest, "create", create)
 
 
-@mutant("M-176", "I-49", seed=6, look=planned("manifests"))
+@mutant("M-176", "I-49", seed=2, look=planned("manifests"))
 def end_of_a_batch_replaced(patch: Patch) -> None:
     """Let each of two runs decide for itself where a batch ends."""
 
@@ -257,7 +257,7 @@ def end_of_another_history_kept(patch: Patch) -> None:
     patch.put(resume, "_goes_on", lambda position: True)
 
 
-@mutant("M-178", "I-49", seed=8, look=planned("restored"))
+@mutant("M-178", "I-49", seed=2, look=planned("restored"))
 def refused_end_tried_forever(patch: Patch) -> None:
     """Refuse such an end, and begin the batch with it again in each run that follows."""
     patch.put(resume, "_goes_on", lambda position: True)

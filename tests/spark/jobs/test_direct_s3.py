@@ -275,6 +275,30 @@ def test_the_oldest_runs_are_forgotten_and_the_numbers_grow(s3: Bucket) -> None:
             epoch.check()
 
 
+def test_a_checkpoint_that_was_put_back_to_a_copy_fences_the_runs_from_before(
+    cluster: EmbeddedCluster, tmp_path: Path, s3: Bucket
+) -> None:
+    """Its runs are numbered lower than those that have landed in the sink."""
+    wanted, store = fill(cluster, 50), store_of(s3.url("checkpoint"))
+    run(cluster, tmp_path, **places(s3))
+    kept = {found.key for found in store.list()}
+    run(cluster, tmp_path, **places(s3))
+    wanted += fill(cluster, 50, first=50)
+    run(cluster, tmp_path, **places(s3))
+    older = RunEpoch(s3.url("checkpoint"), "older")
+    older.claim()
+    assert older.number == 4
+    for found in store.list():
+        if found.key not in {*kept, "offsets/1"}:  # batch 1 was begun when the copy was made
+            store.delete(found.key)
+    with pytest.raises(SinkError, match=r"has lost kclient/runs/000000000004, .* put back to a copy"):
+        older.check()
+    wanted += fill(cluster, 10, first=100)
+    run(cluster, tmp_path, **places(s3))  # the manifest of batch 1 is of run 3
+    assert max(found.key for found in store.list("kclient/runs")) == "kclient/runs/000000000004"
+    assert_exactly_once(s3.url("raw"), wanted)
+
+
 # --- what is cleaned up, shown and refused ---------------------------------------------------------------------------
 
 
