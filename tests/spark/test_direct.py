@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -385,3 +386,36 @@ def test_ranges_that_two_manifests_cover_are_found(start: int, end: int, name: s
 def test_names_sort_as_offsets_do() -> None:
     names = [file_name(OffsetRange("t", 0, start, start + 1)) for start in (9, 10, 2**40)]
     assert names == sorted(names)
+
+
+@pytest.mark.parametrize("days", [5, 6])
+def test_more_days_than_a_reader_could_work_with_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """Whoever may write to a topic chooses the times of records."""
+    monkeypatch.setattr(parquet, "OPEN_FILES", 2)
+    monkeypatch.setattr(parquet, "MAX_PARTS", 5)
+    batch = records(100, days, [NEW_YEAR_MS + n * 86_400_000 for n in range(days)])
+    if days == 5:
+        assert len(write(tmp_path, batch, by_date=True).files) == 5
+        return
+    with pytest.raises(
+        SinkError, match=r"flights-3 from 100 to 250 have more than 5 .* as topic alone: that lands"
+    ):
+        write(tmp_path, batch, by_date=True)
+    assert everything(tmp_path) == []
+    assert write(tmp_path, batch).files[0].rows == 6
+
+
+def test_a_manifest_that_could_not_be_read_again_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, tp = write(tmp_path, records(100, 150)), TopicPartition("flights", 3)
+    whole = Manifest(job="j", name="000000000000", start={tp: 100}, end={tp: 250}, files=written.files)
+    manifest.write(tmp_path, whole)
+    size = (tmp_path / "_manifest" / "000000000000.json").stat().st_size
+    monkeypatch.setattr(manifest, "LARGEST_READ", size)
+    manifest.write(tmp_path, whole)
+    with pytest.raises(SinkError, match=r"000000000000 would name 2 files .* larger --target-file-mb"):
+        manifest.write(tmp_path, attrs.evolve(whole, files=written.files * 2))
+    assert manifest.count(tmp_path) == 150

@@ -28,6 +28,7 @@ from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.offsets import dump_offsets, parse_offsets
 from kclient.spark.sink.atomic_files import is_directory, is_temporary, locked, sink_errors
+from kclient.spark.sink.local_store import LARGEST_READ
 from kclient.spark.sink.store import is_remote, store_of
 from kclient.text import printable
 from kclient.types import TopicPartition
@@ -125,7 +126,14 @@ def _dumped(manifest: Manifest) -> bytes:
         **({"epoch": manifest.epoch} if manifest.epoch else {}),
         **({"final": True} if manifest.is_final else {}),
     }
-    return json.dumps(content, indent=1).encode()
+    dumped = json.dumps(content, indent=1).encode()
+    if len(dumped) > LARGEST_READ:
+        raise SinkError(
+            f"The manifest {manifest.name} would name {len(files)} files in more than {LARGEST_READ >> 20} MiB, and "
+            "could not be read again. Nothing of it counts. Start again with fewer and larger files: a larger "
+            "--target-file-mb, or --partition-by topic alone."
+        )
+    return dumped
 
 
 def read(sink: str | Path, name: str) -> Manifest | None:

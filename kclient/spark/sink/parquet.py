@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import attrs
 import pyarrow as pa
@@ -248,7 +248,7 @@ OPEN_UPLOADS: Final = 16
 """An upload holds parts of a file in memory (`store.PART_BYTES`), a file in a directory does not."""
 
 MAX_PARTS: Final = 10_000
-"""The most files of one range in a table. Days of a directory are known to be fewer: see `by_date`."""
+"""The most files of one range: producers choose the times of records, and so how many days there are."""
 
 
 def file_name(wanted: OffsetRange, date: str | None = None, suffix: str = "") -> str:
@@ -292,13 +292,20 @@ class RangeFiles:
             beside = here / _directory(self._wanted) / name
             self._spill = Spill(beside, part.rows.schema)
         self._spill.add(part)
-        if self._token and len(self._files) + len(self._spill.keys) > MAX_PARTS:
-            raise SinkError(
-                f"The records of {self._wanted.tp} from {self._wanted.start} to {self._wanted.end} have more than "
-                f"{MAX_PARTS} different partitions. Each would be a file, and no reader could work with so many. "
-                "Choose another --partition-by, as day(…), bucket(…) or truncate(…) of a column with many values.",
-                path=self._root,
-            )
+        if len(self._files) + len(self._spill.keys) > MAX_PARTS:
+            self._refuse_parts()
+
+    def _refuse_parts(self) -> NoReturn:
+        here, advice = self._wanted, "as day(…), bucket(…) or truncate(…) of a column with many values"
+        if not self._token:
+            advice = "as topic alone: that lands this batch, and the next run may have date(timestamp) again. See who "
+            advice += "sends records with such times"
+        raise SinkError(
+            f"The records of {here.tp} from {here.start} to {here.end} have more than {MAX_PARTS} different "
+            "partitions. Each would be a file, and no reader could work with so many. Choose another --partition-by, "
+            f"{advice}.",
+            path=self._root,
+        )
 
     def finish(self) -> None:
         """Write every file to its end, under its hidden name."""

@@ -23,7 +23,7 @@ from kclient.spark.ingest.checkpoint import Checkpoint
 from kclient.spark.ingest.progress import BatchProgress, CheckpointState
 from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.stop_signals import StopRequest
-from kclient.spark.sink import manifest
+from kclient.spark.sink import manifest, parquet
 from kclient.spark.sink.atomic_files import locked
 from kclient.types import TopicPartition
 from tests.spark.jobs import killing
@@ -494,4 +494,23 @@ def test_offsets_that_come_again_land_in_files_of_their_own(cluster: EmbeddedClu
     places = cluster.produce("orders", values, partition=0)
     wanted += [Landed("orders", *at, value) for at, value in zip(places, values, strict=True)]
     assert run(cluster, tmp_path, **lossy).results[0].rows == 40
+    assert_exactly_once(tmp_path / "sink", wanted)
+
+
+def test_a_batch_of_too_many_days_lands_without_them(
+    cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "OPEN_FILES", 1)
+    monkeypatch.setattr(parquet, "MAX_PARTS", 2)
+    by_day: dict[str, Any] = {"partition_by": "topic,date(timestamp)"}
+    wanted = fill(cluster, 30)
+    for day in range(3):
+        at = cluster.produce("orders", [b"x"], partition=0, timestamp_ms=day * 86_400_000)
+        wanted.append(Landed("orders", *at[0], b"x"))
+    for _ in range(2):
+        with pytest.raises(SinkError, match="Choose another --partition-by, as topic alone"):
+            run(cluster, tmp_path, **by_day)
+    run(cluster, tmp_path, partition_by="topic")
+    wanted += fill(cluster, 10, first=30)
+    run(cluster, tmp_path, **by_day)
     assert_exactly_once(tmp_path / "sink", wanted)
