@@ -89,6 +89,7 @@ class Prepared:
         self.epoch.claim(above=sinks.newest_epoch(settings.sink, settings.writer))
         self.checkpoint.claim(self.job)
         sinks.claim(settings.sink, settings.writer, self.job, self._first_start())
+        sinks.claim_dead_letters(settings, self.job)
         if (known := self.adopted) is not None:
             self.checkpoint.adopt(known.batch, known.offsets, known.first)
         if self.plan.checkpoint.state == "new":
@@ -140,7 +141,7 @@ def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | N
         job = attrs.evolve(job, topic_ids={**kept.topic_ids, **job.topic_ids})
     if table is not None and adopted is not None:
         resume.check_not_recreated(table.name, name, adopted, job.topic_ids)
-    sinks.check_sinks(settings, checkpoint)
+    sinks.check_sinks(settings, checkpoint, name)
     here = position or Position(0, found.start)
     if (settings.sink.kind, settings.writer) == ("parquet", "direct"):
         # As long as no start is stored, a backfill may have landed all of it.

@@ -77,6 +77,8 @@ def run(
             for directory, owner in _directories_to_lock(settings)
         ]
         settings = _beside(settings)
+        if _runs_beside(settings):
+            sinks.claim_dead_letters(settings, Checkpoint(settings.checkpoint).job())
         if settings.from_dlq is not None:
             stop.begin_work()
             return replay.run(settings, listener, stop)

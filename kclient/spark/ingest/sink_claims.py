@@ -7,7 +7,10 @@ Who wants to land reads all claims and creates the one with the next number, onc
 again. So of two that overlap the later one sees the earlier, and is refused before it has written anything. A claim
 stays when its holder is killed: the same backfill goes on with it.
 
-Two jobs are not compared: `sinks.check_sinks` does that by their manifests.
+Two jobs are not compared: `sinks.check_sinks` does that by their manifests. Of a place of dead letters these say it too
+late, since there is none before the first bad record. So its first job claims it, also in a directory:
+
+    _kclient/owner.json    {"job": "…", "sink": "…"}
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from kclient.spark.sink.store import Store, is_remote, store_of
 from kclient.types import TopicPartition
 
 CLAIMS: Final = "_kclient/claims"
+OWNER: Final = "_kclient/owner.json"
 TRIES: Final = 20
 _KEY: Final = re.compile(rf"{CLAIMS}/([0-9]{{12}})", re.ASCII)
 
@@ -85,6 +89,32 @@ def claim(sink: str, wanted: OffsetClaim) -> None:
         f"{sink} is claimed by others again and again: {TRIES} began meanwhile. Something starts backfills in a loop, "
         "or on many machines. Stop the others, and start again.",
         path=sink,
+    )
+
+
+def claim_dead_letters(where: str, job: str, sink: str) -> None:
+    """Make a place of dead letters this job's, for good. Raises SinkError if it is another one's."""
+    if not store_of(where).put_if_absent(OWNER, _owner(job, sink)):
+        raise _owned(where)
+
+
+def check_dead_letters(where: str, job: str | None, sink: str) -> None:
+    """Refuse a place of dead letters that another job has claimed. Raises SinkError."""
+    if store_of(where).read(OWNER) not in (None, _owner(job, sink)):
+        raise _owned(where)
+
+
+def _owner(job: str | None, sink: str) -> bytes:
+    """Return the content of a claim. In two tables two jobs may have one name, so the sink is a part of it."""
+    return json.dumps({"job": job, "sink": sink}).encode()
+
+
+def _owned(where: str) -> SinkError:
+    place = store_of(where).place(OWNER)
+    return SinkError(
+        f"{where} are the dead letters of another job, which {place} names. Batches of both have the same numbers, so "
+        "one would write over the dead letters of the other. Give --dlq another place.",
+        path=where,
     )
 
 

@@ -44,18 +44,21 @@ def lock_directory(sink: Location, writer: Writer) -> Path | None:
     return Path(sink.where) / (manifest.DIRECTORY if writer == "direct" else OWN)
 
 
-def check_sinks(settings: IngestSettings, checkpoint: Checkpoint) -> None:
+def check_sinks(settings: IngestSettings, checkpoint: Checkpoint, name: str | None = None) -> None:
     """Refuse a sink whose batches are another job's, and one without what this checkpoint's job has landed.
 
     This job's batches would take the place of another's, or land beside the sink that is to be mounted there. Raises
-    SinkError, and ConfigError for another sink than the job's.
+    SinkError, and ConfigError for another sink than the job's. `name` is that of a job without its checkpoint, which a
+    table may know.
     """
     job = checkpoint.job()
+    name = name if job is None else job.job
     if job is not None:
         check_same(checkpoint.where, job, attrs.evolve(job, sink=str(settings.sink)))
-    _check(settings.sink, settings.writer, None if job is None else job.job)
+    _check(settings.sink, settings.writer, name)
     if settings.dlq is not None:
-        _check(settings.dlq, "direct", None if job is None else job.job)
+        _check(settings.dlq, "direct", name, "place for dead letters")
+        sink_claims.check_dead_letters(settings.dlq.where, name, str(settings.sink))
     if job is not None:
         _check_newest_batch(job, checkpoint)
     if settings.dlq is not None and settings.sink.kind == "parquet":
@@ -82,7 +85,7 @@ def _warn_of_missing_dead_letters(sink: Location, dlq: str) -> None:
         return
 
 
-def _check(sink: Location, writer: Writer, job: str | None) -> None:
+def _check(sink: Location, writer: Writer, job: str | None, what: str = "sink") -> None:
     if sink.kind != "parquet":
         return
     manifests = [name for name in manifest.names(sink.where) if name.isdigit()]
@@ -92,12 +95,12 @@ def _check(sink: Location, writer: Writer, job: str | None) -> None:
             raise _other_writer(sink, spark_metadata.DIRECTORY, "spark")
         last = manifest.read(sink.where, manifests[-1]) if manifests else None
         if last is not None and last.job != job:
-            raise _other_job(sink, len(manifests))
+            raise _other_job(sink, len(manifests), what)
         return
     if manifest.names(sink.where):
         raise _other_writer(sink, manifest.DIRECTORY, "direct")
     if logged and _owner(sink) != job:
-        raise _other_job(sink, len(logged))
+        raise _other_job(sink, len(logged), what)
 
 
 def _check_newest_batch(job: Job, checkpoint: Checkpoint) -> None:
@@ -145,6 +148,12 @@ def claim(sink: Location, writer: Writer, job: Job, start: Offsets) -> None:
         sink_claims.claim(sink.where, OffsetClaim(job.job, start, topics=job.topics))
     if writer == "spark" and sink.kind == "parquet":
         write_atomically(Path(sink.where) / OWN / "job.json", json.dumps({"job": job.job}).encode())
+
+
+def claim_dead_letters(settings: IngestSettings, job: Job | None) -> None:
+    """Make the place of the dead letters the job's, also for what lands beside it. Raises SinkError."""
+    if settings.dlq is not None and job is not None:
+        sink_claims.claim_dead_letters(settings.dlq.where, job.job, job.sink)
 
 
 def check_not_landed(sink: str, start: Offsets, end: Offsets, name: str) -> None:
@@ -219,11 +228,11 @@ def _owner(sink: Location) -> str | None:
     )
 
 
-def _other_job(sink: Location, batches: int) -> SinkError:
+def _other_job(sink: Location, batches: int, what: str) -> SinkError:
     return SinkError(
         f"{sink.where} holds {format_count(batches, 'batch', 'batches')} of another job. Its checkpoint was "
-        "another one, or was deleted. Give this checkpoint a sink of its own, or go on with the checkpoint "
-        "that belongs to this sink.",
+        f"another one, or was deleted. Give this checkpoint a {what} of its own, or go on with the checkpoint "
+        f"that belongs to this {what}.",
         path=sink.where,
     )
 
