@@ -3,22 +3,10 @@
     table property    kclient.job.<job>        {"batch": 7, "offsets": …, "first": …, "snapshot": …, "sequence": …,
                                                "at": …, "landed": …}
     snapshot summary  kclient.job, .batch, .start, .end         the batch, and the partitions that moved in it, if they
-                                                                are few; while the snapshot is kept. Nothing reads these
+                                                                are few; while the snapshot is kept. For people, and to
+                                                                notice a property that somebody removed
 
-Expiring snapshots takes summaries away and leaves the rows; a rollback takes rows away and leaves the property. So the
-property says where the job stands, and the snapshot in it whether its rows are still there:
-
-    it is an ancestor of the current snapshot              they are
-    it was cherry-picked, with all that it lacked          they are
-    it is known, or older ancestors are, and it is not     SinkError: the table was rolled back
-    it is not known, nor is anything that old              it expired: the table is asked for its last batch
-
-First for a file of this batch, since other jobs may land the same offsets, and then for its rows in files of other
-programs: these may have compacted it. Where both are gone, a rollback is told from a deletion by the snapshots that are
-left: if all of them keep rows, nothing has deleted any, and the table was rolled back before they expired.
-
-pyiceberg's own retries are switched off. They would add the files to a newer version without looking at the progress in
-it, and so count a batch twice that another run has committed in between.
+Whether the rows of that batch are still there: `iceberg_history.py`. How a commit is made: `iceberg_commit.py`.
 """
 
 from __future__ import annotations
@@ -26,48 +14,48 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BytesIO
-from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final
 
-import attrs
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.exceptions import NoSuchTableError, ResolveError, ValidationError
-from pyiceberg.io.pyarrow import (
-    ArrowScan,
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-)
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestFile
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table as Version
 from pyiceberg.table import Transaction
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
     AssertCurrentSchemaId,
-    TableRequirement,
-    TableUpdate,
-    _apply_table_update,
-    _TableMetadataUpdateContext,
 )
-from pyiceberg.table.update.schema import UpdateSchema
-from pyiceberg.table.update.snapshot import _MergeAppendFiles
-from pyiceberg.typedef import Record
-from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
 from kclient.errors import ConfigError, SinkError
 from kclient.log import get_logger
-from kclient.spark.offsets import dump_offsets
 from kclient.spark.sink import table_files
 from kclient.spark.sink.iceberg_catalog import TableName, open_catalog, table_errors
+from kclient.spark.sink.iceberg_commit import (
+    DataFiles,
+    LandingAppend,
+    LandingTransaction,
+    SchemaGrowth,
+    changes_between,
+    summary_of,
+    with_our_defaults,
+)
+from kclient.spark.sink.iceberg_history import (
+    SUMMARY,
+    KeptProgress,
+    LandedFile,
+    ancestors,
+    files_in,
+    files_of,
+    has_equality_deletes,
+    has_rows,
+    is_in_history,
+    keeps_rows,
+)
+from kclient.spark.sink.iceberg_io import data_location, local_path, problem_of
 from kclient.spark.sink.iceberg_schema import (
     RENAMED,
-    any_value,
     check_case,
-    column_changes,
     file_schema,
     partitioning_of,
     spec_of,
@@ -77,9 +65,9 @@ from kclient.spark.sink.iceberg_schema import (
     table_name,
     table_schema,
 )
-from kclient.spark.sink.manifest import Garbage, WrittenFile
+from kclient.spark.sink.manifest import Garbage
 from kclient.spark.sink.partitions import COORDINATES, TableFiles
-from kclient.spark.sink.store import ObjectMissing, checked_url, is_remote, lost
+from kclient.spark.sink.store import ObjectMissing, is_remote, lost
 from kclient.spark.sink.tables import (
     TableCommit,
     TableConflict,
@@ -98,47 +86,10 @@ if TYPE_CHECKING:
 log: Final = get_logger("kclient.spark")
 
 PROPERTY: Final = "kclient.job."
-SUMMARY: Final = "kclient."
-MOST_NAMED: Final = 100
-"""Partitions of one summary."""
-
-SOURCE: Final = "source-snapshot-id"
-"""In the summary of a copy: the snapshot that was cherry-picked."""
-
-NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
-MERGING: Final = {"commit.manifest-merge.enabled": "true"}
-"""The default of Iceberg itself: 100 manifests become one. pyiceberg's is false, and its readers open each of them."""
-
 GONE: Final = (FileNotFoundError, ObjectMissing)
 """What reading a file raises that is not there: of pyiceberg's own file systems, and of a store."""
 
-METRICS: Final = "write.metadata.metrics.column."
 NEWEST_FORMAT: Final = 2
-_TIMES: Final = (DateType, TimestampType, TimestamptzType)
-
-
-class _Landed(NamedTuple):
-    """One file with rows: its offsets, from `start` to before `end`, and its name without directories."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-    file: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class _Kept:
-    """The property of a job: its progress, its last snapshot, and a file with rows of its newest batch.
-
-    In format version 1 each `sequence` is 0, and the snapshot's time `at` takes its place.
-    """
-
-    progress: TableProgress
-    snapshot: int
-    sequence: int
-    at: int
-    landed: _Landed | None
 
 
 class IcebergTable:
@@ -213,23 +164,23 @@ class IcebergTable:
             self._check_no_batches(job, version)
             return None
         kept = self._kept(job, text)
-        is_there = _is_in_history(version, job, kept)
+        is_there = is_in_history(version, job, kept)
         if is_there is False or (is_there is None and self._lost_rows(version, job, kept)):
             raise self._rolled_back(job, kept.progress, kept.snapshot)
         return kept.progress
 
-    def _lost_rows(self, version: Version, job: str, kept: _Kept) -> bool:
+    def _lost_rows(self, version: Version, job: str, kept: KeptProgress) -> bool:
         """Return whether rows of the last batch are gone, although nothing that is left has deleted rows."""
         if kept.landed is None:
             return False
         with self._errors("Reading"):
-            files = _files_of(version, ManifestContent.DATA)
+            files = files_of(version, ManifestContent.DATA)
             if any(table_files.name_of(file.file_path) == kept.landed.file for file in files):
                 return False
-            has_deletes = _has_equality_deletes(version)
-            if not has_deletes and _has_rows(version, kept.landed):
+            has_deletes = has_equality_deletes(version)
+            if not has_deletes and has_rows(version, kept.landed):
                 return False
-        if not has_deletes and all(map(_keeps_rows, _ancestors(version))):
+        if not has_deletes and all(map(keeps_rows, ancestors(version))):
             return True
         log.warning(
             "%s has no rows of batch %d of the job %s, and no snapshot of that time. Rows were deleted since, so the "
@@ -246,17 +197,17 @@ class IcebergTable:
         ours = [name for name in names if owner(name) == job]
         return {name: self._kept(name, version.properties[PROPERTY + name]).progress for name in ours}
 
-    def _kept(self, job: str, text: str) -> _Kept:
+    def _kept(self, job: str, text: str) -> KeptProgress:
         """Parse the property of a job. Raises SinkError."""
         try:
             progress, content = TableProgress.parse(text), json.loads(text)
             landed = content.get("landed")
-            return _Kept(
+            return KeptProgress(
                 progress=progress,
                 snapshot=int(content["snapshot"]),
                 sequence=int(content["sequence"]),
                 at=int(content.get("at", 0)),
-                landed=None if landed is None else _Landed(*landed),
+                landed=None if landed is None else LandedFile(*landed),
             )
         except (KeyError, TypeError, ValueError) as exc:
             raise SinkError(
@@ -266,7 +217,7 @@ class IcebergTable:
             ) from exc
 
     def _check_no_batches(self, job: str, version: Version) -> None:
-        for snapshot in _ancestors(version):
+        for snapshot in ancestors(version):
             summary = snapshot.summary
             if summary is not None and summary.additional_properties.get(f"{SUMMARY}job") == job:
                 raise SinkError(
@@ -303,13 +254,15 @@ class IcebergTable:
         self._check_unchanged(base)
         progress = next_progress(self.progress(base, commit.job), commit)
         with self._errors("Committing into"), self._conflicts(base):
-            version = _with_our_defaults(base)
-            added = _DataFiles(version)
-            transaction = _Transaction(version)
+            version = with_our_defaults(base)
+            added = DataFiles(version)
+            transaction = LandingTransaction(version)
             # The catalog refuses the commit if the columns change from here on: then they are checked again.
             schema_id = {"current-schema-id": base.metadata.current_schema_id}
             transaction._apply((), (AssertCurrentSchemaId.model_validate(schema_id),))
-            append = _Append(Operation.APPEND, transaction, base.io, snapshot_properties=_summary(commit))
+            append = LandingAppend(
+                Operation.APPEND, transaction, base.io, snapshot_properties=summary_of(commit)
+            )
             for file in commit.files:
                 append.append_data_file(added.of(file))
             sequence = version.metadata.next_sequence_number()
@@ -328,7 +281,7 @@ class IcebergTable:
 
     def _check_unchanged(self, base: Version) -> None:
         """Refuse the files of this run if the table is no more what they were prepared for. Raises SinkError."""
-        changes = [] if self._prepared is None else [*_changes(*self._prepared, base)]
+        changes = [] if self._prepared is None else [*changes_between(*self._prepared, base)]
         if changes:
             raise SinkError(
                 f"{self.name} was changed while this run wrote files for it: {'; '.join(changes)}. Nothing of this "
@@ -354,12 +307,12 @@ class IcebergTable:
                 path=self.name,
             )
 
-    def _landed(self, base: Version, commit: TableCommit) -> _Landed | None:
+    def _landed(self, base: Version, commit: TableCommit) -> LandedFile | None:
         """Return one file of the job's newest batch with rows, None where rows have no offsets."""
         for file in commit.files if commit.end else ():
             if file.rows:
                 name = table_files.name_of(file.path)
-                return _Landed(file.topic, file.partition, file.start, file.end, name)
+                return LandedFile(file.topic, file.partition, file.start, file.end, name)
         text = base.properties.get(PROPERTY + commit.job)
         return None if text is None else self._kept(commit.job, text).landed
 
@@ -404,10 +357,10 @@ class IcebergTable:
             self._growth(version, columns).commit()
         return self.load()
 
-    def _growth(self, version: Version, columns: pa.Schema) -> _Growth:
+    def _growth(self, version: Version, columns: pa.Schema) -> SchemaGrowth:
         """Return what `_evolved` would do to a version. Raises ConfigError."""
         wanted = table_schema(columns)
-        update = _Growth(Transaction(version, autocommit=True), name_mapping=version.name_mapping())
+        update = SchemaGrowth(Transaction(version, autocommit=True), name_mapping=version.name_mapping())
         try:
             grown = update.union_by_name(wanted)._apply()
         except (ResolveError, ValidationError, ValueError) as exc:
@@ -432,22 +385,22 @@ class IcebergTable:
                 f"{', '.join(wanted)}. Leave --partition-by out to follow the table, or change the table's spec first."
             )
         columns = file_schema(columns, schema, self.name)
-        root = _data_location(version)
-        if problem := _problem_of(root):
+        root = data_location(version)
+        if problem := problem_of(root):
             raise ConfigError(
                 f"The data of {self.name} is at a place that cannot be used: {problem.rstrip('.')}. Correct its "
                 "write.data.path, or its location."
             )
         partitioning = partitioning_of(spec, schema, columns, self.name)
-        mark = table_files.table_mark(_table_id(version))
-        return TableFiles(_local(root), mark, columns, partitioning, RENAMED)
+        mark = table_files.table_mark(str(version.metadata.table_uuid))
+        return TableFiles(local_path(root), mark, columns, partitioning, RENAMED)
 
     # --- what is in it
 
     def coordinates(self, version: Version, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield topic, partition and offset of all rows of some topics, by pyiceberg's own scan. Raises SinkError."""
         with self._errors("Reading"):
-            if _has_equality_deletes(version):
+            if has_equality_deletes(version):
                 raise SinkError(
                     f"{self.name} has equality deletes, as upserts of Flink write them, and pyiceberg cannot tell "
                     "which rows they leave. Jobs land there all the same. Compact the table until no such file is "
@@ -466,7 +419,9 @@ class IcebergTable:
         """
         version = self._there()
         self._check_owns_files(version)
-        old = table_files.written_before(_local(_data_location(version)), _table_id(version), before_ms)
+        old = table_files.written_before(
+            local_path(data_location(version)), str(version.metadata.table_uuid), before_ms
+        )
         # The version is read after the files were listed: what was committed meanwhile is named in it.
         named = self._named(self._there()) if old else frozenset()
         return table_files.not_named(old, named)
@@ -482,7 +437,7 @@ class IcebergTable:
 
     def remove(self, found: Iterable[Garbage]) -> None:
         """Delete files that `garbage` has returned."""
-        table_files.remove(_local(_data_location(self._there())), found)
+        table_files.remove(local_path(data_location(self._there())), found)
 
     def _there(self) -> Version:
         return load_with_retries(self)
@@ -495,268 +450,4 @@ class IcebergTable:
                 for snapshot in version.metadata.snapshots
                 for each in snapshot.manifests(version.io)
             }
-            return frozenset(file.file_path for file in _files_in(version, manifests.values()))
-
-
-# --- the snapshots of a table ----------------------------------------------------------------------------------------
-
-
-def _ancestors(version: Version, of: int | None = None) -> Iterator[Snapshot]:
-    """Yield a snapshot, by default the current one, and those before it, as far as they are kept.
-
-    pyiceberg's own looks for each one in the list of all.
-    """
-    known: dict[int | None, Snapshot] = {each.snapshot_id: each for each in version.metadata.snapshots}
-    snapshot = known.get(version.metadata.current_snapshot_id if of is None else of)
-    while snapshot is not None:
-        yield snapshot
-        snapshot = known.get(snapshot.parent_snapshot_id)
-
-
-def _is_in_history(version: Version, job: str, kept: _Kept) -> bool | None:
-    """Return whether the last snapshot of a job is an ancestor of the current one, None if it expired."""
-    oldest = None
-    for oldest in _ancestors(version):
-        if oldest.snapshot_id == kept.snapshot:
-            return True
-    if _is_cherry_picked(version, job, kept.snapshot):
-        return True
-    if version.metadata.snapshot_by_id(kept.snapshot) is not None or oldest is None:
-        return False
-    # Snapshots expire from the oldest on. One that is older and still there shows that this one was not expired.
-    is_older = (oldest.sequence_number or 0, oldest.timestamp_ms) < (kept.sequence, kept.at)
-    return False if is_older else None
-
-
-def _changes(before: Version, files: pa.Schema, now: Version) -> Iterator[str]:
-    """Yield why files with these columns, which were prepared for one version, must not go into another."""
-    if now.metadata.table_uuid != before.metadata.table_uuid:
-        yield "it was dropped and created again"
-    if _data_location(now) != _data_location(before):
-        yield f"its files go to {_data_location(now)} and no more to {_data_location(before)}"
-    if now.spec().spec_id != before.spec().spec_id:
-        yield "its partition spec is another one"
-    if now.metadata.current_schema_id != before.metadata.current_schema_id:
-        yield from column_changes(files, now.schema())
-
-
-def _is_cherry_picked(version: Version, job: str, last: int) -> bool:
-    """Return whether a job's last snapshot, and those of its before that are gone, were cherry-picked.
-
-    Each such copy names its source. One alone would leave out the rows of those before it.
-    """
-    history = {each.snapshot_id: _noted(each, SOURCE) for each in _ancestors(version)}
-    copied = {source for source in history.values() if source is not None}
-    if str(last) not in copied:
-        return False
-    parent: int | None = last
-    for each in _ancestors(version, last):
-        if each.snapshot_id in history:
-            return True
-        source = _noted(each, SOURCE)  # a copy of a batch is one too
-        if (_noted(each, f"{SUMMARY}job") == job or source) and not {str(each.snapshot_id), source} & copied:
-            return False
-        parent = each.parent_snapshot_id
-    return parent is None  # or those before it are unknown
-
-
-def _noted(snapshot: Snapshot, name: str) -> str | None:
-    return None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
-
-
-def _keeps_rows(snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has only added rows, or has the same rows as before in other files."""
-    kinds = (Operation.APPEND, Operation.REPLACE)
-    return snapshot.summary is not None and snapshot.summary.operation in kinds
-
-
-# --- the files of a table --------------------------------------------------------------------------------------------
-
-
-def _files_in(version: Version, manifests: Iterable[ManifestFile]) -> Iterator[DataFile]:
-    for each in manifests:
-        for entry in each.fetch_manifest_entry(version.io, discard_deleted=True):
-            yield entry.data_file
-
-
-def _files_of(version: Version, content: ManifestContent) -> Iterator[DataFile]:
-    """Yield the files of the current snapshot with rows, or those with deletes."""
-    snapshot = version.current_snapshot()
-    manifests = [] if snapshot is None else snapshot.manifests(version.io)
-    return _files_in(version, (each for each in manifests if each.content == content))
-
-
-def _has_equality_deletes(version: Version) -> bool:
-    """Return whether rows are deleted by their values: pyiceberg scans no such table."""
-    deletes = _files_of(version, ManifestContent.DELETES)
-    return any(file.content == DataFileContent.EQUALITY_DELETES for file in deletes)
-
-
-def _has_rows(version: Version, landed: _Landed) -> bool:
-    """Return whether files that no job has written, as a compaction does, have rows with these offsets."""
-    topic, partition, offset = map(table_name, COORDINATES)
-    rows = (
-        f"{topic} = '{landed.topic}' AND {partition} = {landed.partition} AND "
-        f"{offset} >= {landed.start} AND {offset} < {landed.end}"
-    )
-    scan = version.scan(row_filter=rows, selected_fields=(offset,), limit=1)
-    tasks = [
-        task
-        for task in scan.plan_files()
-        if landed.file is None or not table_files.is_of_a_job(task.file.file_path)
-    ]
-    found = ArrowScan(version.metadata, version.io, scan.projection(), scan.row_filter, limit=1)
-    return bool(found.to_table(tasks).num_rows)
-
-
-def _with_our_defaults(base: Version) -> Version:
-    """Return a version whose transactions try once, take any partition value, and merge manifests by default.
-
-    The table's own properties may forbid to merge.
-    """
-    properties = {**MERGING, **base.metadata.properties, **NO_RETRIES}
-    specs = [any_value(spec) for spec in base.metadata.partition_specs]
-    metadata = base.metadata.model_copy(update={"properties": properties, "partition_specs": specs})
-    return Version(base.name(), metadata, base.metadata_location, base.io, base.catalog, base.config)
-
-
-class _Transaction(Transaction):
-    """A transaction that computes its metadata once after each change, and shares the snapshots of its table.
-
-    pyiceberg computes them at every look, fifteen times in a commit, and copies all snapshots in depth each time. With
-    1,000 snapshots that was most of a commit's time.
-    """
-
-    _computed: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        if not self._updates:
-            return self._table.metadata
-        if self._computed is None or self._computed[0] is not self._updates:
-            context, found = _TableMetadataUpdateContext(), self._table.metadata
-            for update in self._updates:
-                found = _apply_table_update(update, found, context)
-            self._computed = (self._updates, found)
-        return self._computed[1]
-
-    def _stage(
-        self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()
-    ) -> Transaction:
-        return super()._stage(tuple(map(self._in_order, updates)), requirements)
-
-    def _in_order(self, update: TableUpdate) -> TableUpdate:
-        """Give a snapshot a time after those in the table, which may be of a clock that is ahead.
-
-        Iceberg's Java reads no table whose history goes back by more than a minute.
-        """
-        if not isinstance(update, AddSnapshotUpdate):
-            return update
-        metadata, snapshot = self._table.metadata, update.snapshot
-        snapshots = [each.timestamp_ms for each in metadata.snapshot_log[-1:]]
-        versions = [each.timestamp_ms for each in metadata.metadata_log[-1:]]
-        newest_ms = max(metadata.last_updated_ms, *snapshots, *versions, snapshot.timestamp_ms - 1)
-        later = snapshot.model_copy(update={"timestamp_ms": newest_ms + 1})
-        return AddSnapshotUpdate(snapshot=later)
-
-
-class _Append(_MergeAppendFiles):
-    """An append that leaves manifests as they are whose partition type is lost, because a column of their spec is gone.
-
-    pyiceberg cannot write them again. No new ones are made, so they stay few.
-    """
-
-    def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        known, specs = self.schema().field_ids, self._transaction.table_metadata.partition_specs
-        lost = {spec.spec_id for spec in specs if not {field.source_id for field in spec.fields} <= known}
-        kept = [each for each in manifests if each.partition_spec_id in lost]
-        others = [each for each in manifests if each.partition_spec_id not in lost]
-        return super()._process_manifests(others) + kept
-
-
-class _Growth(UpdateSchema):
-    """A change of a schema that adds and widens columns. Required ones stay required; pyiceberg would relax them."""
-
-    def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
-        return self
-
-
-def _summary(commit: TableCommit) -> dict[str, str]:
-    """Return what a snapshot says of its batch. It is short: each commit writes that of all snapshots again."""
-    batch = {f"{SUMMARY}job": commit.job, f"{SUMMARY}batch": str(commit.batch)}
-    end = {tp: end for tp, end in commit.end.items() if commit.start.get(tp) != end}
-    if len(end) > MOST_NAMED:
-        return batch
-    start = {tp: start for tp, start in commit.start.items() if tp in end}
-    return {**batch, f"{SUMMARY}start": dump_offsets(start), f"{SUMMARY}end": dump_offsets(end)}
-
-
-def _table_id(version: Version) -> str:
-    return str(version.metadata.table_uuid)
-
-
-def _data_location(version: Version) -> str:
-    default = f"{version.location().rstrip('/')}/data"
-    return version.properties.get("write.data.path", default).rstrip("/")
-
-
-def _problem_of(location: str) -> str | None:
-    """Return why kclient cannot write at a location, or why readers would not find there what it writes."""
-    parts = urlsplit(location)
-    if set("?#") & set(location):
-        return "it has ? or #, where a path ends for readers"
-    if is_remote(location):
-        try:
-            checked_url(location)
-        except ConfigError as exc:
-            return exc.text
-    elif not location.startswith(("file:/", "/")) or parts.netloc:
-        return f"{location} is neither the URL of a store nor file:///DIRECTORY"
-    return None
-
-
-def _local(location: str) -> str:
-    """Return a location on this machine as a path."""
-    return urlsplit(location).path if location.startswith("file:") else location
-
-
-class _DataFiles:
-    """The data files of one commit, as Iceberg describes them."""
-
-    def __init__(self, version: Version) -> None:
-        schema = version.schema()
-        kinds = {name: schema.find_type(name) for name in schema.column_names}
-        # Columns of raw bytes have no statistics: see parquet.py.
-        none = {f"{METRICS}{name}": "none" for name, kind in kinds.items() if isinstance(kind, BinaryType)}
-        counts = {f"{METRICS}{name}": "counts" for name, kind in kinds.items() if isinstance(kind, _TIMES)}
-        self._root = _data_location(version)
-        self._spec = version.spec().spec_id
-        self._plan = compute_statistics_plan(schema, {**version.properties, **none})
-        self._plan_without_times = compute_statistics_plan(schema, {**version.properties, **none, **counts})
-        self._ids = parquet_path_to_id_mapping(schema)
-
-    def of(self, file: WrittenFile) -> DataFile:
-        """Return one file, with the statistics of its footer."""
-        footer = pq.read_metadata(BytesIO(file.footer or b""))
-        try:
-            statistics = data_file_statistics_from_parquet_metadata(footer, self._plan, self._ids)
-        except OverflowError:  # Python has no years after 9999, where a producer's wrong clock may lead
-            statistics = data_file_statistics_from_parquet_metadata(
-                footer, self._plan_without_times, self._ids
-            )
-        for bounds in statistics.column_aggregates.values():
-            if isinstance(bounds.current_max, str):
-                # pyiceberg cuts it and counts the last character up. U+D7FF has no next one; a bound may be larger.
-                bounds.current_max = bounds.current_max.replace("\ud7ff", "\ue000")
-        return DataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=f"{self._root}/{file.path}",
-            file_format=FileFormat.PARQUET,
-            partition=Record(*file.values),
-            file_size_in_bytes=file.bytes,
-            sort_order_id=None,
-            spec_id=self._spec,
-            equality_ids=None,
-            key_metadata=None,
-            **statistics.to_serialized_dict(),
-        )
+            return frozenset(file.file_path for file in files_in(version, manifests.values()))

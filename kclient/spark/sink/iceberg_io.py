@@ -21,10 +21,11 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from kclient.errors import ConfigError
-from kclient.spark.sink.store import ObjectStore, store_of
+from kclient.spark.sink.store import ObjectStore, checked_url, is_remote, store_of
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table as Version
 
 IMPLEMENTATION: Final = "py-io-impl"
 AZURE: Final = frozenset({"abfs", "abfss"})
@@ -128,3 +129,32 @@ class _StoreFile(InputFile, OutputFile):
     def delete(self) -> None:
         """Delete the object, if it is there."""
         self._store.delete(self._key)
+
+
+# --- where the files of a table are ----------------------------------------------------------------------------------
+
+
+def data_location(version: Version) -> str:
+    """Return where the data files of a table go, as the table says it."""
+    default = f"{version.location().rstrip('/')}/data"
+    return version.properties.get("write.data.path", default).rstrip("/")
+
+
+def problem_of(location: str) -> str | None:
+    """Return why kclient cannot write at a location, or why readers would not find there what it writes."""
+    parts = urlsplit(location)
+    if set("?#") & set(location):
+        return "it has ? or #, where a path ends for readers"
+    if is_remote(location):
+        try:
+            checked_url(location)
+        except ConfigError as exc:
+            return exc.text
+    elif not location.startswith(("file:/", "/")) or parts.netloc:
+        return f"{location} is neither the URL of a store nor file:///DIRECTORY"
+    return None
+
+
+def local_path(location: str) -> str:
+    """Return a location on this machine as a path."""
+    return urlsplit(location).path if location.startswith("file:") else location
