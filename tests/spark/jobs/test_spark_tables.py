@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 import kclient.spark
 from kclient.embedded import EmbeddedCluster
-from kclient.errors import ConfigError, SinkError
+from kclient.errors import ConfigError, DataLossError, SinkError
 from kclient.spark.ingest.batch_commit import BatchCommitter
 from tests.spark.jobs.delta_job_support import DeltaLake
 from tests.spark.jobs.iceberg_support import Lake
@@ -60,6 +60,18 @@ def test_a_lost_checkpoint_of_spark_follows_the_table(
     assert (again.batches[0].batch, again.results[0].rows) == (3, 20)
     wanted += fill(cluster, 5, first=170)
     assert land(lake, cluster).results[0].rows == 5
+    assert_exactly_once(lake, wanted)
+
+
+def test_a_log_that_was_cut_ends_the_job_before_it_writes(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    lake, wanted = DeltaLake(tmp_path), fill(cluster, 30)
+    lossy: dict[str, Any] = {"fail_on_data_loss": False, "options": {"fetchOffset.numRetries": "0"}}
+    land(lake, cluster, **lossy)
+    cluster.truncate("orders", 0, 3)
+    with pytest.raises(DataLossError, match="The offsets of this job come again, as those of other records"):
+        land(lake, cluster, **lossy)
     assert_exactly_once(lake, wanted)
 
 

@@ -167,7 +167,9 @@ def test_a_found_schema_serves_the_direct_writer_too(
     assert land(cluster, tmp_path, **infer).results[0].bad_records == 1
     cluster.produce("orders", [b'{"id": 2, "more": [1, {"a": "b"}]}'], partition=0)
     land(cluster, tmp_path, **infer)
-    tables = [pq.read_table(path, partitioning=None) for path in manifest.files(tmp_path / "sink")]
+    files = manifest.files(tmp_path / "sink")
+    assert {path.rpartition("-")[2] for path in files} == {"000000000000.parquet", "000000000001.parquet"}
+    tables = [pq.read_table(path, partitioning=None) for path in files]
     rows = pa.concat_tables(tables).select(["_offset", "id", "_rescued"]).to_pylist()
     assert sorted(tuple(row.values()) for row in rows) == [
         (0, 1, None),
