@@ -10,7 +10,7 @@ import pytest
 from kclient.errors import SinkError
 from kclient.spark.sink import tables
 from kclient.spark.sink.manifest import WrittenFile
-from kclient.spark.sink.tables import COMMIT_TRIES, LOAD_TRIES, TableCommit, TableProgress
+from kclient.spark.sink.tables import COMMIT_TRIES, LOAD_TRIES, QUERY, TableCommit, TableProgress
 from kclient.types import TopicPartition
 from tests.spark.memory_table import MemoryTable, PausedRuntime
 
@@ -48,6 +48,27 @@ def test_a_batch_that_is_there_is_not_committed_again() -> None:
     assert commit(table, batch(0))
     assert not commit(table, batch(0, "again"))
     assert paths(table) == ["run-0"]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_batch_of_another_query_is_refused_whatever_its_number(number: int) -> None:
+    """With the number of the last batch it would be taken for this one, and its rows for landed."""
+    table = MemoryTable()
+    for own in (0, 1):
+        assert commit(table, batch(own, topics={QUERY: 1}))
+    other = batch(number, "other", start={}, end={}, topics={QUERY: 2})
+    for refused in (tables.commit, tables.check):
+        with pytest.raises(SinkError, match="Another query lands as the job j in memory"):
+            refused(table, other, PausedRuntime.seeded(1))
+    assert commit(table, batch(2, topics={QUERY: 1}))
+    assert paths(table) == ["run-0", "run-1", "run-2"]
+
+
+def test_a_job_whose_query_is_not_known_goes_on() -> None:
+    table = MemoryTable()
+    for number, topics in enumerate(({}, {QUERY: 1}, {})):
+        assert commit(table, batch(number, topics=topics))
+    assert table.newest.jobs["j"].topics == {QUERY: 1}
 
 
 @pytest.mark.parametrize("fault", ["conflict", "lost", "refused", "late"])

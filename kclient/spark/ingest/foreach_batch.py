@@ -3,6 +3,9 @@
     executors    rows of a task as Arrow batches → files of the table, each under a name of its own
     driver       the files of all tasks → tables.commit: the files and the number of the batch, in one commit
 
+The id of the query, which is that of its checkpoint, is kept with the number: another query counts from 0 again, and
+its batches are not those of this one.
+
 Spark calls the function again for a batch whose end it has not written yet. If the table has the batch, nothing is
 written; if it has not, the files of the first try count nowhere, and `kclient ingest gc` removes them.
 
@@ -16,10 +19,12 @@ import base64
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import attrs
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from kclient.errors import ConfigError, SinkError
@@ -44,6 +49,8 @@ log: Final = get_logger("kclient.spark")
 
 FORMAT: Final = "kclient-table"
 BATCH: Final = "table.batch"
+QUERY_ID: Final = "sql.streaming.queryId"
+"""Spark's property of the thread that runs a query."""
 CODEC: Final = "zstd"
 
 
@@ -68,12 +75,23 @@ class TableTarget:
 
 @attrs.frozen(kw_only=True)
 class TableBatch:
-    """One batch on its way into a table: what the tasks and the commit need. Pickles."""
+    """One batch on its way into a table: what the tasks and the commit need. Pickles.
+
+    `query` is the mark of the query's id, None if Spark does not say it.
+    """
 
     target: TableTarget
     number: int
     columns: pa.Schema
     files: TableFiles
+    query: int | None = None
+
+    def commit_of(self, files: tuple[WrittenFile, ...] = ()) -> TableCommit:
+        """Return the batch as the table takes it."""
+        marks = {} if self.query is None else {tables.QUERY: self.query}
+        return TableCommit(
+            job=self.target.job, batch=self.number, start={}, end={}, files=files, topics=marks
+        )
 
 
 class TableWriter:
@@ -87,11 +105,14 @@ class TableWriter:
         """Land one batch. Raises ConfigError, SinkError: then it is not in the table, and the query ends."""
         columns = pa.schema(list(parse_ddl("The query's columns", frame.schema.simpleString())))
         files = self._target.prepare(self._table, columns)
+        described = TableBatch(
+            target=self._target, number=batch, columns=columns, files=files, query=_query_of(frame)
+        )
         found = self._table.progress(load_with_retries(self._table), self._target.job)
+        tables.check_query(self._table.name, found, described.commit_of())
         if found is not None and found.batch == batch:
             log.info("%s has batch %d of the job %s already", self._table.name, batch, self._target.job)
             return
-        described = TableBatch(target=self._target, number=batch, columns=columns, files=files)
         text = base64.b64encode(pickle.dumps(described)).decode()
         frame.sparkSession.dataSource.register(TableSource)
         try:
@@ -154,9 +175,16 @@ class BatchWriter(DataSourceArrowWriter):
                 path=table.name,
             )
         files = tuple(file for task in messages if isinstance(task, TaskFiles) for file in task.files)
-        tables.commit(
-            table, TableCommit(job=batch.target.job, batch=batch.number, start={}, end={}, files=files)
-        )
+        tables.commit(table, batch.commit_of(files))
+
+
+def _query_of(frame: DataFrame) -> int | None:
+    """Return the mark of the query that calls `foreachBatch`; None for a batch of your own, and with Spark Connect."""
+    try:
+        found = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    except PySparkAttributeError:
+        return None
+    return None if found is None else tables.topic_mark(UUID(found).hex)
 
 
 def table_writer(

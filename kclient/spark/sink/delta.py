@@ -6,7 +6,7 @@
     txn kclient/JOB/TOPIC/PARTITION/first      where the job began to read it
     txn kclient/JOB/TOPIC/PARTITION/landed     where a file of it begins: one of the last batch that had rows
     txn kclient/JOB/TOPIC/PARTITION/landed/in  the number of this batch
-    txn kclient/JOB/TOPIC/id                   the mark of the topic's id
+    txn kclient/JOB/TOPIC/id                   the mark of the topic's id; of a query's id with `(query)` as TOPIC
 
 `txn` actions are what Delta keeps for writers like this one: each checkpoint of the log has them, and clean-up of the
 log does not touch them. What delta-rs 1.6 and Spark do, and what follows for this module:

@@ -48,6 +48,9 @@ V = TypeVar("V")
 BESIDE: Final = "/"
 """Between the name of a job and that of what lands beside it, a backfill for example; no job's own name has it."""
 
+QUERY: Final = "(query)"
+"""What stands in place of a topic for the id of a query of Spark: no topic can have this name."""
+
 COMMIT_TRIES: Final = 20
 """How often a commit is tried, whatever ended the tries before. With the pauses between them that is about two minutes,
 and the time that the table's own requests take."""
@@ -68,8 +71,8 @@ LONGEST_PAUSE_MS: Final = 10_000
 class TableCommit:
     """One batch of a job: the offsets that it covers, and its files. `start` names the partitions new in it too.
 
-    `topics` are the marks of their ids (`topic_mark`). `began_ms` is when the first of its files was begun, in ms since
-    1970, None if that is unknown.
+    `topics` are the marks of their ids (`topic_mark`), and that of a query (`QUERY`). `began_ms` is when the first of
+    its files was begun, in ms since 1970, None if that is unknown.
     """
 
     job: str
@@ -243,6 +246,7 @@ def commit(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None)
         try:
             base = table.load()
             found = table.progress(base, wanted.job)
+            check_query(table.name, found, wanted)
             if _is_committed(found, wanted):
                 return False
             _check_follows(table.name, found, wanted)
@@ -274,6 +278,7 @@ def check(table: Table[V], wanted: TableCommit, runtime: Runtime | None = None) 
     """Refuse a batch that `commit` would refuse now, before anything else is written of it. Raises SinkError."""
     base = load_with_retries(table, runtime)
     found = table.progress(base, wanted.job)
+    check_query(table.name, found, wanted)
     if not _is_committed(found, wanted):
         _check_follows(table.name, found, wanted)
         check_not_landed(table, base, wanted)
@@ -340,6 +345,21 @@ def _tries(most: int, runtime: Runtime) -> Iterator[int]:
         if tried:
             runtime.pause(pauses.next())
         yield tried
+
+
+def check_query(name: str, found: TableProgress | None, wanted: TableCommit) -> None:
+    """Refuse a batch of another query than that whose batches are there. Raises SinkError.
+
+    Both count their batches from 0, so the number alone would make the rows of the one pass for those of the other.
+    """
+    there = {} if found is None else found.topics
+    if QUERY in there and there[QUERY] != wanted.topics.get(QUERY, there[QUERY]):
+        raise SinkError(
+            f"Another query lands as the job {wanted.job} in {name}, or this one has a new checkpoint: its batch "
+            f"{wanted.batch} is not that of the job. Nothing of it was committed. Give the query the checkpoint back, "
+            "or another job name; under that it lands everything that it reads.",
+            path=name,
+        )
 
 
 def _is_committed(found: TableProgress | None, wanted: TableCommit) -> bool:

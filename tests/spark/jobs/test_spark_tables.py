@@ -159,10 +159,24 @@ def test_a_query_of_the_users_own_lands_each_batch_once(
     assert DeltaTable(where).version() == 2
     assert table.columns == ["text", "at", "at_day"]
 
-    other = kclient.spark.table_writer(f"delta:{where}", job="own", partition_by="day(at)")
-    with pytest.raises(StreamingQueryException, match="Another run of the job own has gone on"):
-        landed(spark, cluster, tmp_path / "other", other)
-    assert polars.read_delta(where).height == 29
+
+def test_another_query_of_the_same_job_is_refused_whatever_its_batch(
+    spark: SparkSession, cluster: EmbeddedCluster, lake: TableLake
+) -> None:
+    """Or the same one with a new checkpoint: its batch 0 is not that of the table."""
+    settings = lake.settings()
+    arguments = {"job": "own", "catalog": settings.get("catalog")}
+    fill(cluster, 20)
+    landed(spark, cluster, lake.root, kclient.spark.table_writer(settings["sink"], **arguments))
+    for _ in range(2):  # with as many batches as the other one, and with more
+        with pytest.raises(StreamingQueryException, match="Another query lands as the job own"):
+            landed(
+                spark, cluster, lake.root / "new", kclient.spark.table_writer(settings["sink"], **arguments)
+            )
+        fill(cluster, 10, first=20)
+        landed(spark, cluster, lake.root, kclient.spark.table_writer(settings["sink"], **arguments))
+    table = lake.open()
+    assert table.rows(table.load()) == 39
 
 
 @pytest.mark.parametrize(
