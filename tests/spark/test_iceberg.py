@@ -29,7 +29,7 @@ from sqlalchemy.exc import OperationalError
 
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.ranges import OffsetRange
-from kclient.spark.sink import iceberg_catalog, tables
+from kclient.spark.sink import iceberg_catalog, iceberg_commit, tables
 from kclient.spark.sink.iceberg import PROPERTY, IcebergTable
 from kclient.spark.sink.iceberg_catalog import open_catalog
 from kclient.spark.sink.iceberg_schema import table_schema
@@ -243,6 +243,11 @@ def test_a_commit_copies_no_history_beside_what_the_catalog_does(
     assert copies == []
 
 
+def set_property(lake: Lake, name: str, value: str = "") -> None:
+    with lake.table.transaction() as changed:
+        changed.set_properties({name: value})
+
+
 def append_an_hour_ahead(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer's commit, by a clock that is wrong."""
     made = Snapshot.__init__
@@ -262,8 +267,7 @@ def test_a_snapshot_is_never_older_than_what_is_in_the_table(
     assert landing.commit(landing.batch(0))
     before = landing.lake.table.metadata.last_updated_ms
     append_an_hour_ahead(landing.lake, monkeypatch)
-    with landing.lake.table.transaction() as changed:  # by a clock that is right
-        changed.set_properties({"a": "b"})
+    set_property(landing.lake, "a")  # by a clock that is right
     for number in (1, 2):
         assert landing.commit(landing.batch(number))
     metadata = landing.lake.table.metadata
@@ -271,6 +275,49 @@ def test_a_snapshot_is_never_older_than_what_is_in_the_table(
     assert times == sorted(times) == [snapshot.timestamp_ms for snapshot in metadata.snapshots]
     assert metadata.last_updated_ms == times[-1] > before + 3_500_000
     assert times[0] == before <= time.time() * 1000
+
+
+def change_an_hour_ahead(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer's change of a property, by a clock that is wrong."""
+    with monkeypatch.context() as patched:
+        ahead = int(time.time() * 1000) + 3_600_000
+        patched.setattr(pyiceberg.table.update, "datetime_to_millis", lambda _: ahead)
+        set_property(lake, "a")
+
+
+@pytest.mark.parametrize(
+    ("step", "right"), [(append_an_hour_ahead, 2), (change_an_hour_ahead, 1), (change_an_hour_ahead, 0)]
+)
+def test_a_snapshot_is_never_older_than_one_or_a_version_that_is_logged(
+    landing: Landing,
+    monkeypatch: pytest.MonkeyPatch,
+    step: Callable[[Lake, pytest.MonkeyPatch], None],
+    right: int,
+) -> None:
+    """Each is in its own log, of which that of versions is short, and later changes are by a clock that is right."""
+    set_property(landing.lake, "write.metadata.previous-versions-max", "1")
+    step(landing.lake, monkeypatch)
+    for number in range(right):
+        set_property(landing.lake, str(number))
+    assert landing.commit(landing.batch(0))
+    [*_, newest] = landing.lake.table.metadata.snapshots
+    assert newest.timestamp_ms > time.time() * 1000 + 3_500_000
+
+
+def test_no_column_is_added_while_the_newest_version_is_ahead_of_the_clock(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyiceberg gives the change the time of this machine."""
+    append_an_hour_ahead(landing.lake, monkeypatch)
+    columns = RowLayout().schema()
+    landing.table.prepare(columns, KEYS, evolves=True)
+    more = columns.append(pa.field("more", pa.string()))
+    with pytest.raises(SinkError, match=r"No column can be added to db\.orders now: .* 3[56]\d\d s ahead"):
+        landing.table.prepare(more, KEYS, evolves=True)
+    assert len(landing.lake.table.schemas()) == 1
+    monkeypatch.setattr(iceberg_commit, "BEARABLE_MS", 3_700_000)
+    landing.table.prepare(more, KEYS, evolves=True)
+    assert len(landing.lake.table.schemas()) == 2
 
 
 def roll_back(table: Table, snapshot: int) -> None:

@@ -25,6 +25,7 @@ from pyiceberg.table.update import (
     AddSnapshotUpdate,
     TableRequirement,
     TableUpdate,
+    UpdatesAndRequirements,
     _apply_table_update,
     _TableMetadataUpdateContext,
 )
@@ -33,6 +34,8 @@ from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
 
+from kclient.errors import SinkError
+from kclient.runtime import Runtime
 from kclient.spark.offsets import dump_offsets
 from kclient.spark.sink.iceberg_history import SUMMARY
 from kclient.spark.sink.iceberg_io import data_location
@@ -46,6 +49,9 @@ MERGING: Final = {"commit.manifest-merge.enabled": "true"}
 
 MOST_NAMED: Final = 100
 """Partitions of one summary."""
+
+BEARABLE_MS: Final = 60_000
+"""By how much the history of a table may go back for Iceberg's Java."""
 
 METRICS: Final = "write.metadata.metrics.column."
 _TIMES: Final = (DateType, TimestampType, TimestamptzType)
@@ -106,12 +112,16 @@ class LandingTransaction(Transaction):
         """
         if not isinstance(update, AddSnapshotUpdate):
             return update
-        metadata, snapshot = self._table.metadata, update.snapshot
-        snapshots = [each.timestamp_ms for each in metadata.snapshot_log[-1:]]
-        versions = [each.timestamp_ms for each in metadata.metadata_log[-1:]]
-        newest_ms = max(metadata.last_updated_ms, *snapshots, *versions, snapshot.timestamp_ms - 1)
-        later = snapshot.model_copy(update={"timestamp_ms": newest_ms + 1})
-        return AddSnapshotUpdate(snapshot=later)
+        snapshot = update.snapshot
+        later_ms = max(_newest_ms(self._table.metadata) + 1, snapshot.timestamp_ms)
+        return AddSnapshotUpdate(snapshot=snapshot.model_copy(update={"timestamp_ms": later_ms}))
+
+
+def _newest_ms(metadata: TableMetadata) -> int:
+    """Return the newest time in the history of a table."""
+    snapshots = [each.timestamp_ms for each in metadata.snapshot_log[-1:]]
+    versions = [each.timestamp_ms for each in metadata.metadata_log[-1:]]
+    return max([metadata.last_updated_ms, *snapshots, *versions])
 
 
 class LandingAppend(_MergeAppendFiles):
@@ -133,6 +143,24 @@ class SchemaGrowth(UpdateSchema):
 
     def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
         return self
+
+    def _commit(self) -> UpdatesAndRequirements:
+        updates, requirements = super()._commit()
+        if updates:
+            self._check_clock(self._transaction._table)
+        return updates, requirements
+
+    def _check_clock(self, table: Version) -> None:
+        """Refuse a change before the newest in a table: pyiceberg gives it the time of this machine."""
+        ahead_ms = _newest_ms(table.metadata) - Runtime().wall_ms()
+        if ahead_ms > BEARABLE_MS:
+            name = ".".join(table.name())
+            raise SinkError(
+                f"No column can be added to {name} now: its newest version is {ahead_ms // 1000} s ahead of the clock "
+                "of this machine, and Iceberg reads no table whose history goes back. Correct the clock that is wrong, "
+                "here or where that version was written. Start again once this one is past that time.",
+                path=name,
+            )
 
 
 def summary_of(commit: TableCommit) -> dict[str, str]:
