@@ -50,7 +50,7 @@ def test_a_backfill_lands_once_beside_its_job(cluster: EmbeddedCluster, s3: Buck
     wanted += fill(cluster, 10, first=30)
     run(cluster, tmp_path, **places(s3))
     assert_exactly_once(s3.url("raw"), wanted)
-    with pytest.raises(SinkError, match=r"its manifest backfill-[0-9a-f]{16} covers them"):
+    with pytest.raises(SinkError, match=r"its manifest backfill-[0-9a-f]{16} covers these offsets"):
         run(cluster, tmp_path, **places(s3), backfill=True, start=offsets_file(tmp_path, 5))
     assert_exactly_once(s3.url("raw"), wanted)
 
