@@ -59,4 +59,4 @@ def start_is_committed(patch: Patch) -> None:
 @mutant("M-120", "I-21", look=spark_scripts.loss_is_told)
 def loss_ignored(patch: Patch) -> None:
     """Do without what is lost, whatever failOnDataLoss says."""
-    before = patch.put(stream, "report", lambda losses, *, fail: before(losses, fail=False))
+    before = patch.put(stream, "report", lambda losses, *, fail, fatal=(): before(losses, fail=False))
