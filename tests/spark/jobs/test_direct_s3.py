@@ -341,7 +341,7 @@ def test_gc_keeps_dead_letters_whose_manifest_is_about_to_be_replaced(
     run(cluster, tmp_path, **more)
     assert_exactly_once(tmp_path / "sink", wanted)
     assert_exactly_once(s3.url("dead"), dead)
-    assert left & set(s3.listed()) == {"dead/_manifest/000000000000.json"} | {
+    assert left & set(s3.listed()) == {"dead/_kclient/owner.json", "dead/_manifest/000000000000.json"} | {
         key for key in left if key.endswith(".parquet")
     }
     manifest.gc(s3.url("dead"), apply=True, min_age_ms=0)
