@@ -88,7 +88,7 @@ def _warn_of_missing_dead_letters(sink: Location, dlq: str) -> None:
 def _check(sink: Location, writer: Writer, job: str | None, what: str = "sink") -> None:
     if sink.kind != "parquet":
         return
-    manifests = [name for name in manifest.names(sink.where) if name.isdigit()]
+    manifests = manifest.batches(sink.where)
     logged = [] if is_remote(sink.where) else spark_metadata.batches(sink.where)
     if writer == "direct":
         if logged:
@@ -199,7 +199,7 @@ def last_written(sink: Location, writer: Writer) -> tuple[int, int] | None:
     if sink.kind != "parquet":
         return None
     if writer == "direct":
-        for name in reversed([name for name in manifest.names(sink.where) if name.isdigit()]):
+        for name in reversed(manifest.batches(sink.where)):
             if (whole := manifest.read(sink.where, name)) is not None and whole.rows:
                 return whole.rows, whole.bytes
         return None
@@ -213,7 +213,7 @@ def newest_epoch(sink: Location, writer: Writer) -> int:
     """Return the epoch of the run that has committed the newest batch, 0 if there is none. Raises SinkError."""
     if (sink.kind, writer) != ("parquet", "direct"):
         return 0
-    batches = [name for name in manifest.names(sink.where) if name.isdigit()]
+    batches = manifest.batches(sink.where)
     newest = manifest.read(sink.where, batches[-1]) if batches else None
     return 0 if newest is None else newest.epoch
 

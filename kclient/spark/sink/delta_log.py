@@ -128,9 +128,8 @@ class TransactionLog:
                 try:
                     self._read(number)
                 except FileNotFoundError:
-                    there = (
-                        self._versions()
-                    )  # log clean-up deleted it, and others with it: one listing says which
+                    # Log clean-up deleted it, and others with it: one listing says which.
+                    there = self._versions()
         gone = _Entry(is_there=False)
         self._entries = {number: self._entries.get(number, gone) for number in numbers}
         found = [(number, self._entries[number]) for number in numbers]

@@ -170,6 +170,11 @@ def names(sink: str | Path) -> list[str]:
     return sorted(name.removesuffix(".json") for name in keys if _NAME.fullmatch(name))
 
 
+def batches(sink: str) -> list[str]:
+    """Return the names of all manifests of batches, in order, without those of what landed beside them."""
+    return [name for name in names(sink) if name.isdigit()]
+
+
 def exists(sink: str | Path) -> bool:
     """Return whether a job lands there by manifests; in an object store, once something has landed. Raise SinkError."""
     return bool(names(sink)) if is_remote(sink) else is_directory(Path(sink) / DIRECTORY)
