@@ -51,8 +51,9 @@ from kclient.spark.sink.iceberg_history import (
     has_rows,
     is_in_history,
     keeps_rows,
+    noted,
 )
-from kclient.spark.sink.iceberg_io import data_location, local_path, problem_of
+from kclient.spark.sink.iceberg_io import data_location, problem_of
 from kclient.spark.sink.iceberg_schema import (
     RENAMED,
     check_case,
@@ -67,7 +68,7 @@ from kclient.spark.sink.iceberg_schema import (
 )
 from kclient.spark.sink.manifest import Garbage
 from kclient.spark.sink.partitions import COORDINATES, TableFiles
-from kclient.spark.sink.store import ObjectMissing, is_remote, lost
+from kclient.spark.sink.store import ObjectMissing, is_remote, local_path, lost
 from kclient.spark.sink.tables import (
     TableCommit,
     TableConflict,
@@ -218,8 +219,7 @@ class IcebergTable:
 
     def _check_no_batches(self, job: str, version: Version) -> None:
         for snapshot in ancestors(version):
-            summary = snapshot.summary
-            if summary is not None and summary.additional_properties.get(f"{SUMMARY}job") == job:
+            if noted(snapshot, f"{SUMMARY}job") == job:
                 raise SinkError(
                     f"{self.name} has batches of the job {job}, and its property {PROPERTY}{job} is gone, which says "
                     "where the job stands. Somebody removed it. Set it back from an older metadata file of the table, "
@@ -242,9 +242,7 @@ class IcebergTable:
         snapshot = version.current_snapshot()
         if snapshot is None:
             return 0
-        total = (
-            None if snapshot.summary is None else snapshot.summary.additional_properties.get("total-records")
-        )
+        total = noted(snapshot, "total-records")
         return None if total is None else int(total)
 
     # --- committing

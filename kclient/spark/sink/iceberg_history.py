@@ -95,7 +95,7 @@ def _is_cherry_picked(version: Version, job: str, last: int) -> bool:
 
     Each such copy names its source. One alone would leave out the rows of those before it.
     """
-    history = {each.snapshot_id: _noted(each, SOURCE) for each in ancestors(version)}
+    history = {each.snapshot_id: noted(each, SOURCE) for each in ancestors(version)}
     copied = {source for source in history.values() if source is not None}
     if str(last) not in copied:
         return False
@@ -103,14 +103,15 @@ def _is_cherry_picked(version: Version, job: str, last: int) -> bool:
     for each in ancestors(version, last):
         if each.snapshot_id in history:
             return True
-        source = _noted(each, SOURCE)  # a copy of a batch is one too
-        if (_noted(each, f"{SUMMARY}job") == job or source) and not {str(each.snapshot_id), source} & copied:
+        source = noted(each, SOURCE)  # a copy of a batch is one too
+        if (noted(each, f"{SUMMARY}job") == job or source) and not {str(each.snapshot_id), source} & copied:
             return False
         parent = each.parent_snapshot_id
     return parent is None  # or those before it are unknown
 
 
-def _noted(snapshot: Snapshot, name: str) -> str | None:
+def noted(snapshot: Snapshot, name: str) -> str | None:
+    """Return what the summary of a snapshot has under a name."""
     return None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
 
 

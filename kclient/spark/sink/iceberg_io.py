@@ -153,8 +153,3 @@ def problem_of(location: str) -> str | None:
     elif not location.startswith(("file:/", "/")) or parts.netloc:
         return f"{location} is neither the URL of a store nor file:///DIRECTORY"
     return None
-
-
-def local_path(location: str) -> str:
-    """Return a location on this machine as a path."""
-    return urlsplit(location).path if location.startswith("file:") else location
