@@ -163,10 +163,11 @@ def test_a_pending_offset_holds_the_position_up(v2: bool, before: int | None) ->
             auto_offset_reset="latest",
             enable_auto_commit=False,
         ) as consumer:
-            assert not await consumer.poll(0.5)
-            assert [one.api for one in cluster.requests].count("OffsetFetch") > 1
+            async with asyncio.timeout(30):
+                while [one.api for one in cluster.requests].count("OffsetFetch") < 2:
+                    assert not await consumer.poll(0.1)
             cluster.clock.advance(60.0)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not (records := await consumer.poll(0.5)):
                     pass
             assert next(iter(records)).offset >= 5
