@@ -16,7 +16,7 @@ import polars
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import Field
 
 from kclient.errors import ConfigError, SinkError
@@ -348,6 +348,93 @@ def test_a_table_that_was_dropped_and_created_again_is_recognised(sink: DeltaSin
         commit(sink, wanted)
     assert commit(sink, written(sink, 0))
     assert progress(sink) == TableProgress(batch=0, offsets={TP: 10}, first={TP: 0})
+
+
+def test_the_table_is_opened_once_for_batches_that_follow_each_other(
+    sink: DeltaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And still each commit sees what others have done since."""
+    batches = [written(sink, batch) for batch in range(4)]
+    opened = list[int]()
+    opens = DeltaSink._open
+    monkeypatch.setattr(DeltaSink, "_open", lambda self: opened.append(1) or opens(self))
+    assert commit(sink, batches[0])
+    assert commit(sink, batches[1])
+    for name in ("append", "set a property", "optimize"):
+        OTHERS[name](other_writer(sink))
+    assert commit(sink, batches[2])
+    assert len(opened) == 1
+    other_writer(sink).restore(2)
+    with pytest.raises(
+        SinkError, match="was restored, by its version 7, to what it was before the last batch"
+    ):
+        commit(sink, batches[3])
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("versions", [1, 5], ids=["shorter", "longer"])
+def test_a_table_made_at_the_place_of_one_between_two_batches_is_recognised(
+    sink: DeltaSink, versions: int
+) -> None:
+    batches = [written(sink, batch) for batch in range(3)]
+    for wanted in batches[:2]:
+        commit(sink, wanted)
+    shutil.rmtree(Path(sink.url) / "_delta_log")
+    with pytest.raises(SinkError, match="no table at"):
+        commit(sink, batches[2])
+    commit(created(Path(sink.url).parent), attrs.evolve(batches[0], job="other"))
+    commit(sink, attrs.evolve(batches[0], job="another"))  # the table is held again
+    shutil.rmtree(Path(sink.url) / "_delta_log")
+    created(Path(sink.url).parent)
+    for _ in range(versions):
+        OTHERS["set a property"](other_writer(sink))
+    with pytest.raises(SinkError, match="knows nothing of the job nightly"):
+        commit(sink, batches[2])
+    with pytest.raises(SinkError, match="knows nothing of the job another"):
+        commit(sink, attrs.evolve(batches[1], job="another"))
+
+
+def test_a_log_that_was_cleaned_up_between_two_batches_is_read_anew(sink: DeltaSink) -> None:
+    batches = [written(sink, batch) for batch in range(3)]
+    for wanted in batches[:2]:
+        commit(sink, wanted)
+    other_writer(sink).create_checkpoint()
+    for version in range(2):
+        (Path(sink.url) / "_delta_log" / f"{version:020d}.json").unlink()
+    assert commit(sink, batches[2])
+    assert offsets(sink) == list(range(30))
+
+
+def test_a_table_that_cannot_be_brought_up_to_date_is_opened_anew(
+    sink: DeltaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: DeltaTable) -> None:
+        raise DeltaError(
+            "Kernel error: Invalid Checkpoint: Gap between checkpoint version 99 and next commit 155"
+        )
+
+    monkeypatch.setattr(DeltaTable, "update_incremental", fail)
+    for wanted in [written(sink, batch) for batch in range(2)]:
+        commit(sink, wanted)
+    assert offsets(sink) == list(range(20))
+
+
+def test_the_log_is_cleaned_up_with_each_hundredth_version(
+    sink: DeltaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time the whole log is listed."""
+    cleaned, works = dict[int, bool | None](), DeltaTable.create_write_transaction
+
+    def recording(self: DeltaTable, *args: Any, **kwargs: Any) -> None:
+        cleaned[self.version() + 1] = kwargs["post_commithook_properties"].cleanup_expired_logs
+        works(self, *args, **kwargs)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", recording)
+    for _ in range(98):
+        OTHERS["set a property"](other_writer(sink))
+    for batch in range(3):
+        commit(sink, written(sink, batch))
+    assert cleaned == {99: False, 100: None, 101: False}
 
 
 def test_a_damaged_log_is_an_error_and_not_a_new_job(sink: DeltaSink) -> None:

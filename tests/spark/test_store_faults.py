@@ -171,3 +171,31 @@ def landed(s3: Bucket) -> list[tuple[int, int]]:
         table = pq.read_table(s3.server.data / url.removeprefix("s3://"), partitioning=None)
         found += zip(table["_partition"].to_pylist(), table["_offset"].to_pylist(), strict=True)
     return sorted(found)
+
+
+# --- how often a service is asked
+
+
+def test_a_file_of_icebergs_metadata_takes_one_request_to_read(s3: Bucket, proxy: FaultyProxy) -> None:
+    """And its size none, for who has written it: the writer has asked for that."""
+    from kclient.spark.sink.iceberg_io import StoreFileIO
+
+    file = StoreFileIO().new_output(s3.url("metadata/a.avro"))
+    with file.create(overwrite=True) as stream:
+        stream.write(b"manifest")
+    assert len(file) == 8
+    assert [method for method, _ in proxy.requests] == ["PUT", "HEAD"]
+    assert file.to_input_file().open().read() == b"manifest"
+    assert [method for method, _ in proxy.requests] == ["PUT", "HEAD", "GET"]
+    assert len(StoreFileIO().new_input(file.location)) == 8
+    assert proxy.requests[-1][0] == "HEAD"
+
+
+def test_a_large_file_of_metadata_is_read_in_ranges(
+    s3: Bucket, store: ObjectStore, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "LARGEST_READ", 3)
+    store.client.put("a", b"more")
+    del proxy.requests[:]
+    assert store.open_whole("a").read() == b"more"
+    assert [method for method, _ in proxy.requests] == ["GET", "HEAD", "GET"]

@@ -15,9 +15,12 @@ log does not touch them. What delta-rs 1.6 and Spark do, and what follows for th
     one with more retries                  is rebased over appends and OPTIMIZE: not used, since nothing would look
                                            whether another run of the job was among them
     a txn as high as the table's, or less  is accepted once that version was read: the rules of `tables.py` refuse it
-    a handle after its own commit          stays at the version that it read: every `load` opens a new one
+    a handle after its own commit          stays at the version that it read: the next `load` brings it up to date
+    bringing it up to date                 does not see that the table was dropped, or another one made at its place:
+                                           `load` looks whether the log entry that it was opened with is there still
     columns and partitions of a commit     are not compared with those of the table: `_check_fits` does that
-    checkpoint and clean-up after it       may fail when the commit has succeeded: it is looked up
+    checkpoint and clean-up after it       may fail when the commit has succeeded: it is looked up. Clean-up lists the
+                                           whole log each time: it runs with every hundredth version, as checkpoints do
     RESTORE                                leaves each txn as it is, and takes rows away: see `_check_not_restored`;
                                            where clean-up has deleted the log of it, the rows themselves are looked for
     delta.setTransactionRetentionDuration  lets Spark drop idle txn actions, and at once those without a time: such a
@@ -54,7 +57,7 @@ from kclient.spark.sink import store, table_files
 from kclient.spark.sink.atomic_files import make_directory, sink_errors, sync
 from kclient.spark.sink.delta_errors import delta_errors
 from kclient.spark.sink.delta_features import check_features
-from kclient.spark.sink.delta_log import DIRECTORY, TransactionLog
+from kclient.spark.sink.delta_log import DIRECTORY, EntryMark, TransactionLog
 from kclient.spark.sink.delta_partitions import (
     DeltaPartitioning,
     check_not_null,
@@ -96,6 +99,9 @@ REMOTE_OPTIONS: Final = {
 }
 """The bounds of one request to an object store, and of its repetitions: those of a `Store`."""
 
+CLEAN_UP_EVERY: Final = 100
+"""After so many versions of the table the log is cleaned up: as often as delta-rs writes a checkpoint by itself."""
+
 MOST_ASKED: Final = 8
 """New partitions of one commit about which delta-rs is asked, too."""
 
@@ -115,6 +121,8 @@ class DeltaSink:
         self.url = url
         self._runtime = runtime or Runtime()
         self._compared: tuple[str, int | None] | None = None
+        self._opened: tuple[int, EntryMark] | None = None
+        self._used_up: DeltaTable | None = None
 
     @property
     def name(self) -> str:
@@ -124,19 +132,42 @@ class DeltaSink:
     # --- reading where a job stands
 
     def load(self) -> DeltaTable:
-        """Return the newest version. Raises TableUnavailable; SinkError if there is no table."""
+        """Return the newest version. Raises TableUnavailable; SinkError if there is no table.
+
+        A version that was given to `try_commit` is brought up to date, and returned: to open a table anew is to read
+        its log since the last checkpoint, twice.
+        """
+        from deltalake.exceptions import DeltaError
+
+        used_up, self._used_up = self._used_up, None
+        with self._errors("reading it"):
+            if used_up is not None and self._is_still_there():
+                try:
+                    used_up.update_incremental()
+                    return used_up
+                except DeltaError as exc:  # clean-up may have deleted what comes next
+                    log.info("%s is opened anew: %s", self.name, exc)
+            return self._open()
+
+    def _is_still_there(self) -> bool:
+        """Whether the log has the entry with which the table was opened: neither another one nor none."""
+        return self._opened is not None and self._log.entry_mark(self._opened[0]) == self._opened[1]
+
+    def _open(self) -> DeltaTable:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        with self._errors("reading it"):
-            try:
-                return DeltaTable(self.url, storage_options=storage_options(self.url))
-            except TableNotFoundError as exc:
-                raise SinkError(
-                    f"There is no table at {self.url}. It was dropped, or its directory is not mounted. Nothing was "
-                    "committed. Restore or mount it, and start again.",
-                    path=self.url,
-                ) from exc
+        try:
+            table = DeltaTable(self.url, storage_options=storage_options(self.url))
+        except TableNotFoundError as exc:
+            raise SinkError(
+                f"There is no table at {self.url}. It was dropped, or its directory is not mounted. Nothing was "
+                "committed. Restore or mount it, and start again.",
+                path=self.url,
+            ) from exc
+        mark = self._log.entry_mark(table.version())
+        self._opened = None if mark is None else (table.version(), mark)
+        return table
 
     def find(self) -> DeltaTable | None:
         """Return the newest version, None if the table is not there. Raises SinkError."""
@@ -203,8 +234,9 @@ class DeltaSink:
         Raises TableConflict if that exists, TableUnavailable if the outcome is unknown, SinkError for a table that
         does not fit the files any more.
         """
-        from deltalake import CommitProperties
+        from deltalake import CommitProperties, PostCommitHookProperties
 
+        self._used_up = base
         self._check_fits(base, commit.files)
         number, keys = base.version() + 1, base.metadata().partition_columns
         with self._errors("committing into it"), _conflicts(number):
@@ -221,6 +253,11 @@ class DeltaSink:
                 schema=base.schema(),
                 partition_by=keys,
                 commit_properties=properties,
+                post_commithook_properties=PostCommitHookProperties(
+                    cleanup_expired_logs=None
+                    if number % CLEAN_UP_EVERY == 0
+                    else False,  # None: as the table says
+                ),
             )
         self._sync(number)
 

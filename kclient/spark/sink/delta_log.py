@@ -17,7 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from io import BufferedReader
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import attrs
@@ -48,6 +48,13 @@ _DELETING: Final = frozenset(
 )
 _KEY_BYTES: Final = 16
 """A line begins with the name of its action: `{"txn":` or `{"commitInfo":`; the others are not parsed."""
+
+
+class EntryMark(NamedTuple):
+    """By what the log entry of a version is told from one of another table at its place."""
+
+    size: int | None
+    written_ns: int | None
 
 
 @attrs.frozen
@@ -119,6 +126,11 @@ class TransactionLog:
             self._apply_up_to(version)
         return self._transactions
 
+    def entry_mark(self, version: int) -> EntryMark | None:
+        """Return what marks the entry of a version, None if the log has none: it was cleaned up, or is not there."""
+        found = self._files.get_file_info(_entry_path(version))
+        return EntryMark(found.size, found.mtime_ns) if found.is_file else None
+
     def since(self, after: int, version: int) -> Since:
         """Return what happened in the versions after one, up to another one."""
         numbers = range(after + 1, version + 1)
@@ -177,7 +189,7 @@ class TransactionLog:
         """Return the `txn` actions of a version, and keep what else it did. Raise FileNotFoundError."""
         transactions: dict[str, int] = {}
         entry = _Entry()
-        for name, action in self._lines(f"{DIRECTORY}/{version:020d}.json"):
+        for name, action in self._lines(_entry_path(version)):
             if name == "txn":
                 transactions[action["appId"]] = action["version"]
             else:
@@ -245,6 +257,10 @@ class TransactionLog:
                 if any(f'"{name}"'.encode() in line[:_KEY_BYTES] for name in names):
                     [(name, action)] = json.loads(line).items()
                     yield name, action
+
+
+def _entry_path(version: int) -> str:
+    return f"{DIRECTORY}/{version:020d}.json"
 
 
 def _entry(version: int, operation: Any, parameters: Mapping[str, Any]) -> _Entry:

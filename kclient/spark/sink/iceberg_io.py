@@ -21,6 +21,7 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from kclient.errors import ConfigError
+from kclient.spark.sink.local_store import ObjectWriter
 from kclient.spark.sink.store import ObjectStore, checked_url, is_remote, store_of
 
 if TYPE_CHECKING:
@@ -105,8 +106,13 @@ class _StoreFile(InputFile, OutputFile):
         parts = urlsplit(location)
         self._store = cast(ObjectStore, store_of(f"{parts.scheme}://{parts.netloc}", options))
         self._key = location.removeprefix(f"{parts.scheme}://{parts.netloc}").lstrip("/")
+        self._written: ObjectWriter | None = None
 
     def __len__(self) -> int:
+        if (
+            (file := self._written) is not None and file.closed and not file.discarded
+        ):  # which has asked the store
+            return file.bytes
         size = self._store.size(self._key)
         if size is None:
             raise FileNotFoundError(f"{self.location} is not there")
@@ -116,12 +122,17 @@ class _StoreFile(InputFile, OutputFile):
         return self._store.size(self._key) is not None
 
     def open(self, seekable: bool = True) -> InputStream:
-        return cast(InputStream, self._store.open_read(self._key))
+        is_metadata = self._key.endswith((".json", ".avro"))  # pyiceberg reads them whole
+        return cast(
+            InputStream,
+            self._store.open_whole(self._key) if is_metadata else self._store.open_read(self._key),
+        )
 
     def create(self, overwrite: bool = False) -> OutputStream:
         if not overwrite and self.exists():
             raise FileExistsError(f"{self.location} is there already")
-        return cast(OutputStream, self._store.open_write(self._key))
+        self._written = self._store.open_write(self._key)
+        return cast(OutputStream, self._written)
 
     def to_input_file(self) -> InputFile:
         return self

@@ -317,6 +317,14 @@ class ObjectStore(Store):
     def open_read(self, key: str) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(_RemoteReader(self, checked_key(key)), READ_BYTES))
 
+    def open_whole(self, key: str) -> BinaryIO:
+        """Return the content of an object, read by one request; that of a larger one than `LARGEST_READ` in ranges."""
+        with self.errors("Reading", key):
+            found = self.client.get(checked_key(key))
+            if found.meta["size"] <= LARGEST_READ:
+                return io.BytesIO(found.bytes())
+        return self.open_read(key)
+
     def _check_stored(self, key: str, content: bytes) -> Literal[True]:
         """Read back what the service has said it stored. Raise SinkError if it did not."""
         found = self.read(key)
