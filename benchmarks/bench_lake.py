@@ -52,6 +52,9 @@ RECORDS, QUICK_RECORDS = 4_000_000, 300_000
 TURNS, QUICK_TURNS = 9, 2
 WARM_UP = 6
 BUCKET = "lake"
+# The collector of a server's default takes arrays of megabytes, which S3Proxy makes for each object, as a case of their
+# own: 2 MB take 12 ms of CPU with it, and 9 with this one.
+S3_JVM = ("-Xmx512m", "-XX:+UseParallelGC")
 MEBIBYTE = 1 << 20
 LEAST_RATE = Goal(least=0.85)
 MOST_COMMIT_MS = Goal(most=300)
@@ -67,7 +70,7 @@ def main() -> int:
     arguments = parsed()
     found: list[Figure] = []
     with ExitStack() as stack:
-        s3 = stack.enter_context(S3Server(("-Xmx512m",)))
+        s3 = stack.enter_context(S3Server(S3_JVM))
         s3.create_bucket(BUCKET)
         os.environ.update(s3.environment)
         place = Place(Path(stack.enter_context(tempfile.TemporaryDirectory())))

@@ -12,8 +12,9 @@ import pytest
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import SinkError
-from kclient.spark.sink import manifest
+from kclient.spark.sink import iceberg_io, manifest
 from kclient.spark.sink import store as stores
+from kclient.spark.sink.iceberg_io import StoreFileIO, _kept, is_stored
 from kclient.spark.sink.store import ObjectStore, StoreUnavailable, store_of
 from tests.faulty_http import FaultyProxy, Kind
 from tests.s3 import Bucket
@@ -176,19 +177,65 @@ def landed(s3: Bucket) -> list[tuple[int, int]]:
 # --- how often a service is asked
 
 
-def test_a_file_of_icebergs_metadata_takes_one_request_to_read(s3: Bucket, proxy: FaultyProxy) -> None:
-    """And its size none, for who has written it: the writer has asked for that."""
-    from kclient.spark.sink.iceberg_io import StoreFileIO
+NAMED_ONCE = "metadata/00001-7fd3ef73-3a6e-4b0f-947e-3548acd203a6.metadata.json"
 
-    file = StoreFileIO().new_output(s3.url("metadata/a.avro"))
-    with file.create(overwrite=True) as stream:
-        stream.write(b"manifest")
-    assert len(file) == 8
+
+def test_a_file_of_icebergs_metadata_is_asked_for_once(s3: Bucket, proxy: FaultyProxy) -> None:
+    """After it was written not at all: the writer has asked whether it is there."""
+    url = s3.url(NAMED_ONCE)
+    with StoreFileIO().new_output(url).create(overwrite=True) as stream:
+        stream.write(b"table")
     assert [method for method, _ in proxy.requests] == ["PUT", "HEAD"]
-    assert file.to_input_file().open().read() == b"manifest"
-    assert [method for method, _ in proxy.requests] == ["PUT", "HEAD", "GET"]
-    assert len(StoreFileIO().new_input(file.location)) == 8
-    assert proxy.requests[-1][0] == "HEAD"
+    file = StoreFileIO().new_input(url)
+    assert (file.open().read(), len(file), is_stored(StoreFileIO(), url)) == (b"table", 5, True)
+    assert len(proxy.requests) == 2
+
+    _kept.forget((url,))  # as in another process
+    assert is_stored(StoreFileIO(), url)
+    assert StoreFileIO().new_input(url).open().read() == b"table"
+    assert StoreFileIO().new_input(url).open().read() == b"table"
+    assert [method for method, _ in proxy.requests[2:]] == ["HEAD", "GET"]
+
+    StoreFileIO().delete(url)
+    assert not is_stored(StoreFileIO(), url)
+    with pytest.raises(SinkError, match="The object was deleted"):
+        StoreFileIO().new_input(url).open()
+
+
+def test_a_file_of_metadata_whose_name_may_be_written_twice_is_read_each_time(
+    s3: Bucket, proxy: FaultyProxy
+) -> None:
+    url = s3.url("metadata/v1.metadata.json")
+    for content in (b"one", b"another"):
+        with StoreFileIO().new_output(url).create(overwrite=True) as stream:
+            stream.write(content)
+        assert StoreFileIO().new_input(url).open().read() == content
+
+
+def test_a_file_of_metadata_that_was_given_up_is_not_taken_for_written(
+    s3: Bucket, proxy: FaultyProxy
+) -> None:
+    url = s3.url(NAMED_ONCE)
+    given_up = StoreFileIO().new_output(url).create(overwrite=True)
+    given_up.write(b"half")
+    given_up.__exit__(KeyError, KeyError(), None)
+    assert not is_stored(StoreFileIO(), url)
+    proxy.fail("PUT", NAMED_ONCE, "lie")
+    lost = StoreFileIO().new_output(url).create(overwrite=True)
+    lost.write(b"lost")
+    with pytest.raises(SinkError, match="has nothing there"):
+        lost.close()
+    assert not is_stored(StoreFileIO(), url)
+
+
+def test_only_the_newest_metadata_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iceberg_io, "MOST_KEPT_BYTES", 10)
+    kept = iceberg_io._Kept()
+    for name, size in (("a", 4), ("b", 4), ("a", 4), ("c", 4)):
+        kept.keep(name, bytes(size))
+    assert [kept.get(name) is not None for name in "abc"] == [True, False, True]
+    kept.keep("d", bytes(11))
+    assert [kept.get(name) for name in "abcd"] == [None] * 4
 
 
 def test_a_large_file_of_metadata_is_read_in_ranges(

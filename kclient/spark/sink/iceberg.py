@@ -53,7 +53,7 @@ from kclient.spark.sink.iceberg_history import (
     keeps_rows,
     noted,
 )
-from kclient.spark.sink.iceberg_io import data_location, problem_of
+from kclient.spark.sink.iceberg_io import data_location, is_stored, problem_of
 from kclient.spark.sink.iceberg_schema import (
     RENAMED,
     check_case,
@@ -291,13 +291,13 @@ class IcebergTable:
         """Look for a commit's manifest list before it counts; pyiceberg has asked for the size of each manifest."""
         for update in transaction._updates:
             place = update.snapshot.manifest_list if isinstance(update, AddSnapshotUpdate) else ""
-            if is_remote(place) and not transaction._table.io.new_input(place).exists():
+            if is_remote(place) and not is_stored(transaction._table.io, place):
                 raise lost(place)
 
     def _check_metadata(self, base: Version, after: Version) -> None:
         """Look for the metadata file that the catalog names since a commit. Raise SinkError if there is none."""
         place = after.metadata_location
-        if is_remote(place) and not after.io.new_input(place).exists():
+        if is_remote(place) and not is_stored(after.io, place):
             raise SinkError(
                 f"{lost(place)} The catalog names it, so nobody can read {self.name}. Once the service is repaired, "
                 f"register the table with the metadata file before it: {base.metadata_location}. The batch is not in "

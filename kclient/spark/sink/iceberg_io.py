@@ -5,24 +5,28 @@
     other properties s3.* client.* gcs.* adls.*, and everything else     what pyiceberg itself takes
 
 So data and metadata are in one place, with one identity, and writing a file of metadata is one request, of which
-pyarrow makes three. For Azure pyiceberg takes adlfs, another package with credentials of its own, or pyarrow, which
-has no form of `abfss://CONTAINER@ACCOUNT…`. Who gives pyiceberg's own properties or `py-io-impl`, or has a catalog that
-hands them out, means pyiceberg's.
+pyarrow makes three. The newest files of metadata stay in memory: for a commit pyiceberg reads the table twice, and its
+newest manifest list, and these are what this process has written at the commit before. No name is written twice.
+
+For Azure pyiceberg takes adlfs, another package with credentials of its own, or pyarrow, which has no form of
+`abfss://CONTAINER@ACCOUNT…`. Who gives pyiceberg's own properties or `py-io-impl`, or has a catalog that hands them
+out, means pyiceberg's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, cast
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream, load_file_io
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from kclient.errors import ConfigError
-from kclient.spark.sink.local_store import ObjectWriter
-from kclient.spark.sink.store import ObjectStore, checked_url, is_remote, store_of
+from kclient.spark.sink.store import ObjectStore, RemoteWriter, checked_url, is_remote, store_of
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -40,9 +44,22 @@ OPTIONS: Final = {"client.region": "region", "s3.region": "region", "s3.endpoint
 """Property → the option of a store; a later one goes before."""
 
 
+_METADATA: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\.(json|avro)$")
+"""A file of metadata whose name has a UUID, so that it is written once."""
+
+MOST_KEPT_BYTES: Final = 16 << 20
+"""How much metadata stays in memory, the newest; a table with 10,000 snapshots has about so much."""
+
+
 def use_store(catalog: Catalog) -> None:
     """Have a catalog read and write with `StoreFileIO`, unless its properties name another way."""
     catalog.properties.setdefault(IMPLEMENTATION, f"{StoreFileIO.__module__}.{StoreFileIO.__name__}")
+
+
+def is_stored(files: FileIO, location: str) -> bool:
+    """Whether a store has a file of metadata that a commit has written. One that this process has written, it has."""
+    file = files.new_input(location)
+    return (isinstance(file, _StoreFile) and file.is_kept) or file.exists()
 
 
 class StoreFileIO(FileIO):
@@ -98,6 +115,47 @@ def _no_adlfs(location: str, given: Sequence[str]) -> ConfigError:
     )
 
 
+class _Kept:
+    """The newest files of metadata that this process has written or read, by their URLs and where the store is."""
+
+    def __init__(self) -> None:
+        self._files: dict[Hashable, bytes] = {}
+
+    def keep(self, name: Hashable, content: bytes) -> None:
+        """Keep a file, and give up the oldest ones beyond `MOST_KEPT_BYTES`."""
+        self._files.pop(name, None)
+        self._files[name] = content
+        while sum(map(len, list(self._files.values()))) > MOST_KEPT_BYTES:
+            self.forget(next(iter(list(self._files))))
+
+    def get(self, name: Hashable) -> bytes | None:
+        return self._files.get(name)
+
+    def forget(self, name: Hashable) -> None:
+        self._files.pop(name, None)
+
+
+_kept: Final = _Kept()
+
+
+class _MetadataWriter(RemoteWriter):
+    """A file of metadata, which is kept when the store has it."""
+
+    def __init__(self, store: ObjectStore, key: str, name: Hashable) -> None:
+        super().__init__(store, key)
+        self._name = name
+        self._content = bytearray()
+
+    def _write(self, content: Any) -> None:
+        super()._write(content)
+        self._content += content
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            _kept.keep(self._name, bytes(self._content))
+
+
 class _StoreFile(InputFile, OutputFile):
     """One object, by its URL."""
 
@@ -106,13 +164,11 @@ class _StoreFile(InputFile, OutputFile):
         parts = urlsplit(location)
         self._store = cast(ObjectStore, store_of(f"{parts.scheme}://{parts.netloc}", options))
         self._key = location.removeprefix(f"{parts.scheme}://{parts.netloc}").lstrip("/")
-        self._written: ObjectWriter | None = None
+        self._name = (location, *sorted(options.items()))
 
     def __len__(self) -> int:
-        if (
-            (file := self._written) is not None and file.closed and not file.discarded
-        ):  # which has asked the store
-            return file.bytes
+        if (content := _kept.get(self._name)) is not None:
+            return len(content)
         size = self._store.size(self._key)
         if size is None:
             raise FileNotFoundError(f"{self.location} is not there")
@@ -121,24 +177,34 @@ class _StoreFile(InputFile, OutputFile):
     def exists(self) -> bool:
         return self._store.size(self._key) is not None
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether this process has written or read it: then the store has it."""
+        return _kept.get(self._name) is not None
+
     def open(self, seekable: bool = True) -> InputStream:
-        is_metadata = self._key.endswith((".json", ".avro"))  # pyiceberg reads them whole
-        return cast(
-            InputStream,
-            self._store.open_whole(self._key) if is_metadata else self._store.open_read(self._key),
-        )
+        if not _METADATA.search(self.location):
+            return cast(InputStream, self._store.open_read(self._key))
+        if (content := _kept.get(self._name)) is not None:
+            return cast(InputStream, BytesIO(content))
+        file = self._store.open_whole(self._key)
+        if isinstance(file, BytesIO):
+            _kept.keep(self._name, file.getvalue())
+        return cast(InputStream, file)
 
     def create(self, overwrite: bool = False) -> OutputStream:
         if not overwrite and self.exists():
             raise FileExistsError(f"{self.location} is there already")
-        self._written = self._store.open_write(self._key)
-        return cast(OutputStream, self._written)
+        if _METADATA.search(self.location):
+            return cast(OutputStream, _MetadataWriter(self._store, self._key, self._name))
+        return cast(OutputStream, self._store.open_write(self._key))
 
     def to_input_file(self) -> InputFile:
         return self
 
     def delete(self) -> None:
         """Delete the object, if it is there."""
+        _kept.forget(self._name)
         self._store.delete(self._key)
 
 

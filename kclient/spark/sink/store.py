@@ -312,7 +312,7 @@ class ObjectStore(Store):
             self.client.delete(checked_key(key))
 
     def open_write(self, key: str) -> ObjectWriter:
-        return _RemoteWriter(self, checked_key(key))
+        return RemoteWriter(self, checked_key(key))
 
     def open_read(self, key: str) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(_RemoteReader(self, checked_key(key)), READ_BYTES))
@@ -352,7 +352,7 @@ class ObjectStore(Store):
         raise kind(f"{doing} {place} failed: {_reason(exc)}. {_advice(exc)}", path=place) from None
 
 
-class _RemoteWriter(ObjectWriter):
+class RemoteWriter(ObjectWriter):
     """An object that is uploaded in parts; a small one in one request. Parts of a discarded one are never shown.
 
     The service keeps such parts until a rule of the bucket removes them (AbortIncompleteMultipartUpload).
