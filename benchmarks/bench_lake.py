@@ -130,6 +130,15 @@ class Spent:
     commit_ms: float
 
 
+# Linux lets a child inherit the peak of the process that started it, so a small one starts the job and reports.
+STARTER = """
+import json, os, resource, sys
+code = os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps({"event": "used", "cpu": used.ru_utime + used.ru_stime, "peak_kib": used.ru_maxrss}), flush=True)
+sys.exit(code)
+"""
+
 SINKS = [
     ("parquet", LOCAL),
     ("iceberg", LOCAL),
@@ -215,18 +224,17 @@ def job(kafka: KafkaCluster, sink: dict[str, str], checkpoint: Path, records: in
     log = checkpoint.with_suffix(".log")
     with log.open("w+b") as output:
         command = [sys.executable, "-m", "kclient", "ingest", "--json", *options]
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        starter = [sys.executable, "-I", "-S", "-c", STARTER]
+        run = subprocess.run([*starter, *command], check=False, stdout=output, stderr=subprocess.STDOUT)
         output.seek(0)
         text = output.read().decode()
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     finished = [line for line in lines if line["event"] == "finished"]
-    if process.returncode or not finished or finished[0]["total_rows"] != records:
+    if run.returncode or not finished or finished[0]["total_rows"] != records:
         raise SystemExit(f"{given['sink']} failed:\n{text[-2000:]}")
     commits_ms = [float(line["commit_ms"]) for line in lines if line["event"] == "batch"]
-    cpu = usage.ru_utime + usage.ru_stime
-    return Spent(finished[0]["seconds"], cpu, usage.ru_maxrss * 1024, median(commits_ms))
+    used = lines[-1]
+    return Spent(finished[0]["seconds"], used["cpu"], used["peak_kib"] * 1024, median(commits_ms))
 
 
 # --- commit
