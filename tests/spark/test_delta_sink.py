@@ -394,6 +394,28 @@ def test_a_table_made_at_the_place_of_one_between_two_batches_is_recognised(
         commit(sink, attrs.evolve(batches[1], job="another"))
 
 
+@pytest.mark.parametrize("others", [0, 3], ids=["shorter", "as long"])
+def test_a_backup_that_was_put_back_between_two_batches_is_recognised(sink: DeltaSink, others: int) -> None:
+    """With its times, so that its entries are those of before."""
+    table, backup = Path(sink.url), Path(sink.url).with_name("backup")
+    batches = [written(sink, batch) for batch in range(5)]
+    for batch, wanted in enumerate(batches[:4]):
+        commit(sink, wanted)
+        if batch == 1:
+            shutil.copytree(table, backup, copy_function=shutil.copy2)
+    shutil.rmtree(table / "_delta_log")
+    shutil.copytree(backup / "_delta_log", table / "_delta_log", copy_function=shutil.copy2)
+    for batch in range(others):
+        commit(DeltaSink(sink.url), written(DeltaSink(sink.url), batch, tp=OTHER, job="other"))
+    version = sink.load()
+    assert sorted(version.file_uris()) == sorted(other_writer(sink).file_uris())
+    assert sink.progress(version, JOB) == TableProgress(batch=1, offsets={TP: 20}, first={TP: 0})
+    with pytest.raises(SinkError, match="does not follow on it"):
+        commit(sink, batches[4])
+    assert commit(sink, batches[2])
+    assert offsets(sink) == sorted([*range(30), *range(10 * others)])
+
+
 def test_a_log_that_was_cleaned_up_between_two_batches_is_read_anew(sink: DeltaSink) -> None:
     batches = [written(sink, batch) for batch in range(3)]
     for wanted in batches[:2]:

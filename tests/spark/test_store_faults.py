@@ -235,7 +235,11 @@ def test_only_the_newest_metadata_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
         kept.keep(name, bytes(size))
     assert [kept.get(name) is not None for name in "abc"] == [True, False, True]
     kept.keep("d", bytes(11))
-    assert [kept.get(name) for name in "abcd"] == [None] * 4
+    assert [kept.get(name) is not None for name in "acd"] == [True, True, False]
+    for number in range(100):
+        kept.keep(number, b"")
+    assert kept.get(99) is not None
+    assert kept.get("c") is None
 
 
 def test_a_large_file_of_metadata_is_read_in_ranges(

@@ -16,8 +16,9 @@ log does not touch them. What delta-rs 1.6 and Spark do, and what follows for th
                                            whether another run of the job was among them
     a txn as high as the table's, or less  is accepted once that version was read: the rules of `tables.py` refuse it
     a handle after its own commit          stays at the version that it read: the next `load` brings it up to date
-    bringing it up to date                 does not see that the table was dropped, or another one made at its place:
-                                           `load` looks whether the log entry that it was opened with is there still
+    bringing it up to date                 does not see that the table was dropped, or that another one, or a backup,
+                                           is at its place: `load` looks whether the entry of the version that it has
+                                           read is there still, and that one
     columns and partitions of a commit     are not compared with those of the table: `_check_fits` does that
     checkpoint and clean-up after it       may fail when the commit has succeeded: it is looked up. Clean-up lists the
                                            whole log each time: it runs with every hundredth version, as checkpoints do
@@ -121,7 +122,7 @@ class DeltaSink:
         self.url = url
         self._runtime = runtime or Runtime()
         self._compared: tuple[str, int | None] | None = None
-        self._opened: tuple[int, EntryMark] | None = None
+        self._newest: tuple[int, EntryMark] | None = None
         self._used_up: DeltaTable | None = None
 
     @property
@@ -137,37 +138,45 @@ class DeltaSink:
         A version that was given to `try_commit` is brought up to date, and returned: to open a table anew is to read
         its log since the last checkpoint, twice.
         """
-        from deltalake.exceptions import DeltaError
-
         used_up, self._used_up = self._used_up, None
         with self._errors("reading it"):
-            if used_up is not None and self._is_still_there():
-                try:
-                    used_up.update_incremental()
-                    return used_up
-                except DeltaError as exc:  # clean-up may have deleted what comes next
-                    log.info("%s is opened anew: %s", self.name, exc)
-            return self._open()
+            if not self._is_still_there():
+                used_up = None
+                if self._newest is not None:
+                    self._log.forget()
+            table = self._brought_up_to_date(used_up) or self._open()
+            mark = self._log.entry_mark(table.version())
+            self._newest = None if mark is None else (table.version(), mark)
+            return table
 
     def _is_still_there(self) -> bool:
-        """Whether the log has the entry with which the table was opened: neither another one nor none."""
-        return self._opened is not None and self._log.entry_mark(self._opened[0]) == self._opened[1]
+        """Whether the log has the entry of the version that was read last: neither another one nor none."""
+        return self._newest is not None and self._log.entry_mark(self._newest[0]) == self._newest[1]
+
+    def _brought_up_to_date(self, used_up: DeltaTable | None) -> DeltaTable | None:
+        from deltalake.exceptions import DeltaError
+
+        if used_up is None:
+            return None
+        try:
+            used_up.update_incremental()
+        except DeltaError as exc:  # clean-up may have deleted what comes next
+            log.info("%s is opened anew: %s", self.name, exc)
+            return None
+        return used_up
 
     def _open(self) -> DeltaTable:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         try:
-            table = DeltaTable(self.url, storage_options=storage_options(self.url))
+            return DeltaTable(self.url, storage_options=storage_options(self.url))
         except TableNotFoundError as exc:
             raise SinkError(
                 f"There is no table at {self.url}. It was dropped, or its directory is not mounted. Nothing was "
                 "committed. Restore or mount it, and start again.",
                 path=self.url,
             ) from exc
-        mark = self._log.entry_mark(table.version())
-        self._opened = None if mark is None else (table.version(), mark)
-        return table
 
     def find(self) -> DeltaTable | None:
         """Return the newest version, None if the table is not there. Raises SinkError."""
@@ -239,6 +248,7 @@ class DeltaSink:
         self._used_up = base
         self._check_fits(base, commit.files)
         number, keys = base.version() + 1, base.metadata().partition_columns
+        cleans_up = None if number % CLEAN_UP_EVERY == 0 else False  # None: if the table says so
         with self._errors("committing into it"), _conflicts(number):
             before = progress_of(commit.job, self._known(base))
             _check_new(base, commit, before)
@@ -253,11 +263,7 @@ class DeltaSink:
                 schema=base.schema(),
                 partition_by=keys,
                 commit_properties=properties,
-                post_commithook_properties=PostCommitHookProperties(
-                    cleanup_expired_logs=None
-                    if number % CLEAN_UP_EVERY == 0
-                    else False,  # None: as the table says
-                ),
+                post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=cleans_up),
             )
         self._sync(number)
 

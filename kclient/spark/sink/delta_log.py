@@ -116,12 +116,12 @@ class TransactionLog:
     def transactions(self, version: int, table: str) -> Mapping[str, int]:
         """Return the newest `txn` of each application at a version: its id → its version. `table` is the table's id."""
         if version < self._version or table != self._table:  # another table is at this place since
-            self._forget()
+            self.forget()
             self._table = table
         try:
             self._apply_up_to(version)
         except FileNotFoundError:  # log clean-up deleted what comes next, so a newer checkpoint holds it
-            self._forget()
+            self.forget()
             self._apply_checkpoint(version)
             self._apply_up_to(version)
         return self._transactions
@@ -175,7 +175,8 @@ class TransactionLog:
         paths = (row["path"] for name in columns for row in rows.column(name).drop_null().to_pylist())
         return {unquote(path) for path in paths if path is not None}
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Begin anew: what was read is not what is there."""
         self._version, self._transactions, self._entries, self.checkpoint = -1, {}, {}, None
 
     def _apply_up_to(self, version: int) -> None:

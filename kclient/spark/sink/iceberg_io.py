@@ -48,7 +48,8 @@ _METADATA: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\.
 """A file of metadata whose name has a UUID, so that it is written once."""
 
 MOST_KEPT_BYTES: Final = 16 << 20
-"""How much metadata stays in memory, the newest; a table with 10,000 snapshots has about so much."""
+"""How much metadata stays in memory, the newest; a larger file is read each time."""
+MOST_KEPT: Final = 64
 
 
 def use_store(catalog: Catalog) -> None:
@@ -122,11 +123,13 @@ class _Kept:
         self._files: dict[Hashable, bytes] = {}
 
     def keep(self, name: Hashable, content: bytes) -> None:
-        """Keep a file, and give up the oldest ones beyond `MOST_KEPT_BYTES`."""
-        self._files.pop(name, None)
+        """Keep a file, and give up the oldest ones beyond `MOST_KEPT_BYTES` and `MOST_KEPT`."""
+        self.forget(name)
+        if len(content) > MOST_KEPT_BYTES:
+            return
         self._files[name] = content
-        while sum(map(len, list(self._files.values()))) > MOST_KEPT_BYTES:
-            self.forget(next(iter(list(self._files))))
+        while len(self._files) > MOST_KEPT or sum(map(len, list(self._files.values()))) > MOST_KEPT_BYTES:
+            self.forget(next(iter(list(self._files)), None))
 
     def get(self, name: Hashable) -> bytes | None:
         return self._files.get(name)

@@ -358,6 +358,9 @@ class RemoteWriter(ObjectWriter):
     The service keeps such parts until a rule of the bucket removes them (AbortIncompleteMultipartUpload).
     """
 
+    closed: bool
+    discarded: bool
+
     def __init__(self, store: ObjectStore, key: str) -> None:
         import obstore
 
