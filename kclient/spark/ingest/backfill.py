@@ -325,11 +325,9 @@ def _writer(settings: IngestSettings, locks: Sequence[int]) -> Iterator[Write]:
             yield partial(_with_spark, settings, session)
         return
     options = SourceOptions.parse(settings.batch_options())
-    pool = WorkerPool(settings.parallelism or os.cpu_count() or 1, locks)
-    try:
+    with closing(WorkerPool(settings.parallelism or os.cpu_count() or 1)) as pool:
+        pool.share(locks)
         yield lambda wanted, target: pool.write(wanted.ranges, options, target)
-    finally:
-        pool.close()
 
 
 def _with_spark(

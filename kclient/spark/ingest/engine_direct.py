@@ -18,7 +18,8 @@ nowhere, as one in the middle of a batch does: the offsets are in the checkpoint
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Final
 
@@ -29,8 +30,9 @@ from kclient.runtime import Runtime
 from kclient.spark.group_progress import GroupCommitter
 from kclient.spark.ingest.batch_commit import BatchTimes, LandedBatch
 from kclient.spark.ingest.checkpoint import Offsets
-from kclient.spark.ingest.preflight import Prepared
+from kclient.spark.ingest.preflight import Engine, Prepared
 from kclient.spark.ingest.progress import Ended, IngestListener, IngestResult
+from kclient.spark.ingest.settings import IngestSettings
 from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.ingest.worker_pool import BatchWork, WorkerPool
 from kclient.spark.ranges import NO_LIMIT, Limit
@@ -38,14 +40,27 @@ from kclient.spark.sink.manifest import batch_name
 from kclient.spark.stream import Stream
 
 POLL_SECONDS: Final = 0.1
+EARLY_WORKERS: Final = 2
+"""So many start before the plan is known. A run that finds no record has started them for nothing: few, so."""
 
 
-def run(prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
+@contextmanager
+def engine(settings: IngestSettings) -> Iterator[Engine]:
+    """Yield what runs the job of these settings. The workers of a table begin to import now."""
+    with closing(WorkerPool(settings.parallelism or os.cpu_count() or 1)) as pool:
+        # To import the library of a table takes as long as a worker's start.
+        if settings.sink.is_lake and not settings.backfill:
+            pool.start(EARLY_WORKERS)
+        yield partial(_run, pool)
+
+
+def _run(pool: WorkerPool, prepared: Prepared, listener: IngestListener, stop: StopRequest) -> IngestResult:
     """Claim the job, and run batch after batch until the logs are drained or a signal asks to stop.
 
     Raises as `ingest.run` does.
     """
-    with closing(WorkerPool(prepared.settings.parallelism or os.cpu_count() or 1, prepared.locks)) as pool:
+    with closing(pool):  # the caller gives the locks back: no worker may write then
+        pool.share(prepared.locks)
         pool.start(prepared.plan.tasks)
         return _DirectEngine(prepared.claim(), pool, listener, stop).run()
 

@@ -26,10 +26,17 @@ from kclient.spark.executor import RangeFetcher
 from kclient.spark.ingest import resume, schemas, sinks
 from kclient.spark.ingest.batch_commit import BatchCommitter
 from kclient.spark.ingest.checkpoint import Checkpoint, Job, Offsets, Position, check_kept, check_same
-from kclient.spark.ingest.progress import CheckpointState, IngestPlan, PartitionPlan
+from kclient.spark.ingest.progress import (
+    CheckpointState,
+    IngestListener,
+    IngestPlan,
+    IngestResult,
+    PartitionPlan,
+)
 from kclient.spark.ingest.run_epoch import RunEpoch
 from kclient.spark.ingest.setting_values import StartPosition, matches
 from kclient.spark.ingest.settings import INFER, IngestSettings
+from kclient.spark.ingest.stop_signals import StopRequest
 from kclient.spark.offsets import MAX_OFFSET
 from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import LogBounds, OffsetRange, fatal_losses, prorate, split
@@ -110,6 +117,10 @@ class Prepared:
         columns, settings = self.target.layout.schema(), self.settings
         files = self.table.prepare(columns, settings.partition_by, evolves=settings.evolves)
         return attrs.evolve(self, target=attrs.evolve(self.target, root=files.root, table=files))
+
+
+Engine = Callable[[Prepared, IngestListener, StopRequest], IngestResult]
+"""Claims a job and runs it. Raises as `ingest.run` does."""
 
 
 def prepare(settings: IngestSettings, client: DriverClient, runtime: Runtime | None = None) -> Prepared:

@@ -1,13 +1,13 @@
 """`kclient ingest`: topics into Parquet, exactly once.
 
 plan(settings)              what a run would do; writes nothing
-run(settings, listener)     lock checkpoint and sink → plan → claim them → the engine's batches → result
+run(settings, listener)     engine → lock checkpoint and sink → plan → claim them → the engine's batches → result
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import attrs
@@ -16,7 +16,7 @@ from kclient.errors import ConfigError, DataLossError
 from kclient.spark.client import DriverClient
 from kclient.spark.ingest import backfill, replay, schemas, sinks
 from kclient.spark.ingest.checkpoint import Checkpoint
-from kclient.spark.ingest.preflight import Prepared, prepare
+from kclient.spark.ingest.preflight import Engine, Prepared, prepare
 from kclient.spark.ingest.progress import IngestListener, IngestPlan, IngestResult, SilentListener
 from kclient.spark.ingest.settings import IngestSettings, as_typed
 from kclient.spark.ingest.spark_session import without_spark
@@ -66,6 +66,8 @@ def run(
     listener = SilentListener() if listener is None else listener
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals()) if stop is None else stop
+        # First: it reports a missing Spark before anything is claimed, and its workers start while the job is planned.
+        engine = None if settings.from_dlq is not None else stack.enter_context(_engine(settings))
         if not all(is_directory(directory) for directory, _ in _directories_to_lock(settings)):
             plan(
                 settings
@@ -79,10 +81,9 @@ def run(
         settings = _beside(settings)
         if _runs_beside(settings):
             sinks.claim_dead_letters(settings, Checkpoint(settings.checkpoint).job())
-        if settings.from_dlq is not None:
+        if engine is None:
             stop.begin_work()
             return replay.run(settings, listener, stop)
-        engine = _engine(settings)  # report a missing Spark before anything is claimed
         if settings.backfill:
             return backfill.run(settings, listener, stop, locks)
         prepared = stack.enter_context(_prepared(settings))
@@ -132,14 +133,14 @@ def _directories_to_lock(settings: IngestSettings) -> Iterator[tuple[Path, str]]
         yield Path(settings.dlq.where) / DIRECTORY, "The job of a dead-letter directory"
 
 
-def _engine(settings: IngestSettings) -> Callable[[Prepared, IngestListener, StopRequest], IngestResult]:
-    """Return the engine's function, imported on demand: one engine needs Spark. Raises ConfigError without it."""
+def _engine(settings: IngestSettings) -> AbstractContextManager[Engine]:
+    """Return the engine, imported on demand: one engine needs Spark. Raises ConfigError without it."""
     if settings.engine == "direct":
         from kclient.spark.ingest import engine_direct
 
-        return engine_direct.run
+        return engine_direct.engine(settings)
     try:
         from kclient.spark.ingest import engine_spark
     except ImportError as exc:
         raise without_spark() from exc
-    return engine_spark.run
+    return nullcontext(engine_spark.run)

@@ -159,6 +159,11 @@ def assert_exactly_once(sink: Path | str, wanted: list[Landed]) -> None:
     assert manifest.count(sink) == len(wanted)
 
 
+def files_of(pid: int) -> set[str]:
+    """What the descriptors of a process are open on."""
+    return {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
+
+
 @contextmanager
 def repeated(call: Callable[[], object], every: float) -> Iterator[None]:
     """Make a call again and again from another thread, so many seconds apart, until the block ends."""
