@@ -81,7 +81,7 @@ class Process:
                 "options": {"fetchOffset.numRetries": "0"},
             }
         )
-        with engine_direct.engine(settings) as engine:
+        with engine_direct.engine(settings, ()) as engine:
             prepared = preflight.prepare(settings, cast(DriverClient, self.client), self.runtime)
             self.planned(prepared.plan)
             engine(prepared, self, self.stop)
@@ -130,9 +130,6 @@ class Process:
 
     def start(self, ranges: int) -> None:
         """Start no workers."""
-
-    def share(self, locks: Sequence[int]) -> None:
-        """Share no locks."""
 
     def close(self) -> None:
         """End no workers."""
@@ -183,7 +180,7 @@ def simulated(current: Callable[[], Process]) -> Iterator[None]:
 
     places: list[tuple[Any, str, Any]] = [
         (engine_direct, "_DirectEngine", Engine),
-        (engine_direct, "WorkerPool", lambda size: current()),
+        (engine_direct, "WorkerPool", lambda size, locks: current()),
         (engine_direct, "POLL_SECONDS", TRIGGER_SECONDS),
         (batch_commit, "Runtime", lambda: current().runtime),
         (parquet, "Runtime", lambda: current().runtime),

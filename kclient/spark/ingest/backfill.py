@@ -325,9 +325,11 @@ def _writer(settings: IngestSettings, locks: Sequence[int]) -> Iterator[Write]:
             yield partial(_with_spark, settings, session)
         return
     options = SourceOptions.parse(settings.batch_options())
-    with closing(WorkerPool(settings.parallelism or os.cpu_count() or 1)) as pool:
-        pool.share(locks)
+    pool = WorkerPool(settings.parallelism or os.cpu_count() or 1, locks)
+    try:
         yield lambda wanted, target: pool.write(wanted.ranges, options, target)
+    finally:
+        pool.close()
 
 
 def _with_spark(

@@ -18,7 +18,7 @@ nowhere, as one in the middle of a batch does: the offsets are in the checkpoint
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Final
@@ -41,14 +41,16 @@ from kclient.spark.stream import Stream
 
 POLL_SECONDS: Final = 0.1
 EARLY_WORKERS: Final = 2
-"""So many start before the plan is known. A run that finds no record has started them for nothing: few, so."""
+"""How many workers of a table start before the plan says for how many there is work: if there is none, in vain."""
 
 
 @contextmanager
-def engine(settings: IngestSettings) -> Iterator[Engine]:
-    """Yield what runs the job of these settings. The workers of a table begin to import now."""
-    with closing(WorkerPool(settings.parallelism or os.cpu_count() or 1)) as pool:
-        # To import the library of a table takes as long as a worker's start.
+def engine(settings: IngestSettings, locks: Sequence[int]) -> Iterator[Engine]:
+    """Yield what runs the job of these settings. The first workers of a table start now, to import while it is planned.
+
+    `locks` are the descriptors of the locks that are held meanwhile.
+    """
+    with closing(WorkerPool(settings.parallelism or os.cpu_count() or 1, locks)) as pool:
         if settings.sink.is_lake and not settings.backfill:
             pool.start(EARLY_WORKERS)
         yield partial(_run, pool)
@@ -59,10 +61,8 @@ def _run(pool: WorkerPool, prepared: Prepared, listener: IngestListener, stop: S
 
     Raises as `ingest.run` does.
     """
-    with closing(pool):  # the caller gives the locks back: no worker may write then
-        pool.share(prepared.locks)
-        pool.start(prepared.plan.tasks)
-        return _DirectEngine(prepared.claim(), pool, listener, stop).run()
+    pool.start(prepared.plan.tasks)
+    return _DirectEngine(prepared.claim(), pool, listener, stop).run()
 
 
 @attrs.frozen

@@ -48,7 +48,7 @@ from kclient.types import TopicPartition
 
 @attrs.frozen(kw_only=True)
 class Prepared:
-    """Everything that an engine needs. `locks` are the descriptors of the locks that are held while it runs.
+    """Everything that an engine needs.
 
     `table` is what the job commits into, None for a sink of another kind; `adopted` is where it stands there, if the
     checkpoint says something else. `min_rows` is for how many a batch waits, None if it does not.
@@ -63,7 +63,6 @@ class Prepared:
     target: DirectTarget
     plan: IngestPlan
     epoch: RunEpoch
-    locks: tuple[int, ...] = ()
     table: LakeTable[Any] | None = None
     adopted: TableProgress | None = None
     min_rows: int | None = None

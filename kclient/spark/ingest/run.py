@@ -1,16 +1,14 @@
 """`kclient ingest`: topics into Parquet, exactly once.
 
 plan(settings)              what a run would do; writes nothing
-run(settings, listener)     engine → lock checkpoint and sink → plan → claim them → the engine's batches → result
+run(settings, listener)     lock checkpoint and sink → plan → claim them → the engine's batches → result
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-
-import attrs
 
 from kclient.errors import ConfigError, DataLossError
 from kclient.spark.client import DriverClient
@@ -66,8 +64,6 @@ def run(
     listener = SilentListener() if listener is None else listener
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals()) if stop is None else stop
-        # First: it reports a missing Spark before anything is claimed, and its workers start while the job is planned.
-        engine = None if settings.from_dlq is not None else stack.enter_context(_engine(settings))
         if not all(is_directory(directory) for directory, _ in _directories_to_lock(settings)):
             plan(
                 settings
@@ -81,15 +77,17 @@ def run(
         settings = _beside(settings)
         if _runs_beside(settings):
             sinks.claim_dead_letters(settings, Checkpoint(settings.checkpoint).job())
-        if engine is None:
+        if settings.from_dlq is not None:
             stop.begin_work()
             return replay.run(settings, listener, stop)
+        with stop.shield():  # reports a missing Spark before anything is claimed
+            engine = stack.enter_context(_engine(settings, locks))
         if settings.backfill:
             return backfill.run(settings, listener, stop, locks)
         prepared = stack.enter_context(_prepared(settings))
         stop.begin_work()
         listener.planned(prepared.plan)
-        result = engine(attrs.evolve(prepared, locks=tuple(locks)), listener, stop)
+        result = engine(prepared, listener, stop)
         listener.finished(result)
         return result
 
@@ -133,12 +131,12 @@ def _directories_to_lock(settings: IngestSettings) -> Iterator[tuple[Path, str]]
         yield Path(settings.dlq.where) / DIRECTORY, "The job of a dead-letter directory"
 
 
-def _engine(settings: IngestSettings) -> AbstractContextManager[Engine]:
+def _engine(settings: IngestSettings, locks: Sequence[int]) -> AbstractContextManager[Engine]:
     """Return the engine, imported on demand: one engine needs Spark. Raises ConfigError without it."""
     if settings.engine == "direct":
         from kclient.spark.ingest import engine_direct
 
-        return engine_direct.engine(settings)
+        return engine_direct.engine(settings, locks)
     try:
         from kclient.spark.ingest import engine_spark
     except ImportError as exc:

@@ -26,6 +26,21 @@ class StopRequest:
         if self.listens:
             signal.signal(signal.SIGINT, self.ask)
 
+    @contextmanager
+    def shield(self) -> Iterator[None]:
+        """Let Ctrl-C wait until the block has ended: a start of a process that it interrupts would forget a child."""
+        if not self.listens:
+            yield
+            return
+        waiting: list[int] = []
+        before = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            for number in waiting[:1]:
+                signal.raise_signal(number)
+
     def __bool__(self) -> bool:
         return self.signal is not None
 

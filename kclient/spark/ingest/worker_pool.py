@@ -1,10 +1,10 @@
 """A few worker processes that write ranges, for the engine without Spark.
 
-    parent   sends its locks; sends a range to an idle worker, receives the result
+    parent   sends a range to an idle worker, receives the result
     worker   receives a range → write_range → sends the files, or the error; ends when the parent is gone
 
-A worker gets the parent's locks before its first range and keeps them as long as it lives. So if only the parent is
-killed, no second run can start and count files that a worker of the first one is still writing.
+A worker keeps the parent's locks as long as it lives. So if only the parent is killed, no second run can
+start and count files that a worker of the first one is still writing.
 
 A worker that dies is replaced and its range tried again, as Spark does with a task; an error that it reports ends the
 batch. An idle worker may have a range of the next batch before this one is whole; its error waits for that batch.
@@ -22,7 +22,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
-from multiprocessing.reduction import recv_handle, send_handle
 from typing import Final, cast
 
 import attrs
@@ -71,8 +70,8 @@ class WorkerProcess:
     task: WorkerTask | None = None
 
     @classmethod
-    def start(cls) -> WorkerProcess:
-        """Start an interpreter with the same import path."""
+    def start(cls, locks: Sequence[int] = ()) -> WorkerProcess:
+        """Start an interpreter with the same import path that inherits these descriptors of locks."""
         ours, theirs = Pipe()
         line, lifeline = Pipe(duplex=False)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -80,19 +79,12 @@ class WorkerProcess:
             ends = [theirs.fileno(), line.fileno()]
             process = subprocess.Popen(  # noqa: S603 this interpreter
                 [sys.executable, "-m", "kclient.spark.ingest.worker_pool", *map(str, ends)],
-                pass_fds=ends,
+                pass_fds=[*ends, *locks],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # a terminal's Ctrl-C is for the parent, which lets the batch end
             )
         return cls(process, ours, lifeline)
-
-    def share(self, locks: Sequence[int]) -> None:
-        """Give the process the descriptors of locks, which it keeps as long as it lives."""
-        with suppress(BrokenPipeError, ConnectionResetError):  # it died: so will the range that follows
-            self.pipe.send(len(locks))
-            for lock in locks:
-                send_handle(self.pipe, lock, self.process.pid)
 
     def end(self) -> None:
         """Cut the line, so that the process ends at once, and wait for it; kill it if it does not end in time."""
@@ -106,28 +98,20 @@ class WorkerProcess:
 
 
 class WorkerPool:
-    """Runs `size` workers, started on first use or before. With one, the ranges are written in this process."""
+    """Runs `size` workers, started on first use or before. With one, the ranges are written in this process.
 
-    def __init__(self, size: int) -> None:
+    `locks` are the descriptors of the locks that this process holds on what the workers write.
+    """
+
+    def __init__(self, size: int, locks: Sequence[int] = ()) -> None:
         self._size = size
-        self._locks: tuple[int, ...] = ()
+        self._locks = tuple(locks)
         self._workers: list[WorkerProcess] = []
 
     def start(self, ranges: int) -> None:
         """Start the workers for so many ranges, which are not known yet: they import while the parent does the rest."""
         while self._size > 1 and len(self._workers) < min(self._size, ranges):
-            self._workers.append(worker := WorkerProcess.start())
-            if self._locks:
-                worker.share(self._locks)
-
-    def share(self, locks: Sequence[int]) -> None:
-        """Give all workers, those that run and those to come, the locks that this process holds on what they write.
-
-        Descriptors of them; once, before the first range.
-        """
-        self._locks = tuple(locks)
-        for worker in self._workers:
-            worker.share(self._locks)
+            self._workers.append(WorkerProcess.start(self._locks))
 
     def write(
         self, ranges: Sequence[OffsetRange], options: SourceOptions, target: DirectTarget
@@ -168,7 +152,7 @@ class WorkerPool:
     def close(self) -> None:
         """End the workers; what they were writing stays hidden or is not counted."""
         for worker in self._workers:
-            worker.process.kill()  # it may still import, and would not see its line cut before
+            worker.process.kill()  # also an idle one: while it imports it would not see its line cut
             worker.end()
         self._workers.clear()
 
@@ -226,17 +210,12 @@ def _workers_died(wanted: OffsetRange, code: int) -> InternalError:
 
 
 def serve(pipe: Connection) -> None:
-    """Write ranges until the parent closes the pipe, and hold the locks that it sends."""
+    """Write ranges until the parent closes the pipe."""
     while True:
         try:
-            message = pipe.recv()
+            wanted, options, target = pipe.recv()
         except EOFError:
             return
-        if isinstance(message, int):  # so many locks follow; nothing closes them before the process ends
-            for _ in range(message):
-                recv_handle(pipe)
-            continue
-        wanted, options, target = message
         try:
             response: object = write_range(wanted, options, target)
         except Exception as exc:  # noqa: BLE001 it is raised where the range was ordered

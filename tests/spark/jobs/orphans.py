@@ -29,8 +29,7 @@ class Order:
 if __name__ == "__main__":
     directory, order = sys.argv[1:]
     with locked(Path(directory), "The test") as lock:
-        worker = WorkerProcess.start()
-        worker.share([lock])
+        worker = WorkerProcess.start([lock])
         worker.pipe.send(Order(order))
         print(worker.process.pid, flush=True)
         time.sleep(60)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -30,7 +32,6 @@ from tests.spark.jobs.support import (
     RecordingReporter,
     assert_exactly_once,
     ends,
-    files_of,
     fill,
     given,
     offsets_file,
@@ -236,31 +237,26 @@ def test_a_wall_clock_that_is_set_back_delays_no_batch(
 def test_worker_processes_write_the_same_and_one_that_dies_is_replaced(
     cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kclient.spark.ingest.worker_pool import WorkerPool, WorkerProcess
+    from kclient.spark.ingest.worker_pool import WorkerProcess
 
     begun: list[WorkerProcess] = []
-    held: list[set[str]] = []
-    start, close = WorkerProcess.start, WorkerPool.close
+    held: list[str] = []
+    start = WorkerProcess.start
 
-    def mortal() -> WorkerProcess:
-        begun.append(worker := start())
+    def mortal(locks: Sequence[int] = ()) -> WorkerProcess:
+        worker = start(locks)
+        held[:] = [os.readlink(f"/proc/{worker.process.pid}/fd/{lock}") for lock in locks]
+        begun.append(worker)
         if len(begun) == 1:
             worker.process.kill()
         return worker
 
-    def closed(pool: WorkerPool) -> None:
-        alive = [worker for worker in begun if worker.process.poll() is None]
-        held.extend(files_of(worker.process.pid) for worker in alive)
-        close(pool)
-
     monkeypatch.setattr(WorkerProcess, "start", mortal)
-    monkeypatch.setattr(WorkerPool, "close", closed)
     wanted = fill(cluster, 150)
     run(cluster, tmp_path, parallelism=2)
     assert_exactly_once(tmp_path / "sink", wanted)
     assert len(begun) == 3
-    locks = {str(tmp_path / part / ".lock") for part in ("checkpoint/kclient", "sink/_manifest")}
-    assert [locks <= files for files in held] == [True, True]
+    assert held == [str(tmp_path / part / ".lock") for part in ("checkpoint/kclient", "sink/_manifest")]
     assert [worker.process.poll() is not None for worker in begun] == [True] * 3
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from threading import Thread
@@ -45,7 +45,7 @@ class ScriptedWorkers:
         self.late: dict[tuple[str, int], int] = {}
         self.threads: list[Thread] = []
 
-    def start(self) -> WorkerProcess:
+    def start(self, locks: Sequence[int] = ()) -> WorkerProcess:
         ours, theirs = Pipe()
         process = SimpleNamespace(wait=lambda timeout=None: -9, kill=lambda: None, returncode=-9)
         self.threads.append(thread := Thread(target=self._serve, args=(theirs,)))
