@@ -263,7 +263,7 @@ def _check_layout(settings: IngestSettings) -> None:
     if job is not None:
         check_kept(checkpoint.where, job, {"format": settings.format})
     if settings.format == "json" and frozen is not None:
-        check_extends(frozen, str(settings.schema), evolves=settings.evolves)
+        check_extends(frozen, settings, job)
 
 
 def _survey(settings: IngestSettings) -> ClusterSurvey:

@@ -2,7 +2,8 @@
 
     --schema DDL                        frozen by the first run; another one is refused
     --schema infer                      found in the records by the first run, and frozen
-    --on-new-field add with either      the frozen one may grow: columns are added, none changes its type or goes away
+    --on-new-field add with either      the frozen one may grow: columns are added, none changes its type or goes away;
+                                        into a table a type may become wider, if the table's format can do that
 
 `kclient/schema.json` holds every version, with the batch that it began at. Pure of pyspark.
 """
@@ -10,6 +11,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -17,9 +19,10 @@ import pyarrow as pa
 
 from kclient.errors import ConfigError
 from kclient.spark.decoding.ddl import list_of, parse_ddl, spark_name
-from kclient.spark.ingest.checkpoint import Checkpoint
+from kclient.spark.ingest.checkpoint import Checkpoint, Job
 from kclient.spark.ingest.settings import INFER, IngestSettings
 from kclient.spark.ingest.sinks import has_landed
+from kclient.spark.sink.delta_schema import needs_widening
 
 OPTION: Final = "--schema"
 _ONE_TYPE: Final = {"void": pa.null(), "variant": pa.null()}
@@ -37,7 +40,7 @@ def with_frozen_schema(settings: IngestSettings, checkpoint: Checkpoint) -> Inge
     if settings.schema == INFER:
         return settings if settings.evolves else attrs.evolve(settings, schema=frozen)
     if has_landed(checkpoint):  # rows of the frozen one
-        check_extends(frozen, str(settings.schema), evolves=settings.evolves)
+        check_extends(frozen, settings, checkpoint.job())
     return settings
 
 
@@ -63,23 +66,42 @@ def freeze(checkpoint: Checkpoint, schema: str, batch: int) -> None:
         checkpoint.add_schema(schema, batch)
 
 
-def check_extends(frozen: str, given: str, *, evolves: bool) -> None:
-    """Refuse a schema that is not the frozen one, or with `evolves` one that does not add to it."""
-    was, now = _struct(frozen), _struct(given)
+def check_extends(frozen: str, settings: IngestSettings, job: Job | None) -> None:
+    """Refuse a schema that is not the frozen one, or with `--on-new-field add` one that does not extend it.
+
+    Into a table a column may become wider too: what its format cannot widen, the table refuses when it is checked.
+    """
+    was, now = _struct(frozen), _struct(str(settings.schema))
     if was == now:
         return
-    lost = _not_kept(was, now)
-    if lost or not evolves:
-        what = f"{', '.join(lost)} would change or go away" if lost else "fields were added"
+    is_table = settings.sink.is_lake
+    lost, wider = _not_kept(was, now, is_table=False), list[str]()
+    if is_table:
+        changed, lost = lost, _not_kept(was, now, is_table=True)
+        wider = [name for name in changed if name not in lost]
+    if lost or not settings.evolves:
         raise ConfigError(
-            f"--schema is not the one that this checkpoint holds: {what}. Files of one sink would not fit together. "
-            + (
-                "Give a checkpoint and a sink of their own."
-                if lost
-                else "Give --on-new-field add if that is meant."
-            ),
+            f"--schema is not the one that this checkpoint holds: {_difference(lost, wider)}. "
+            + ("" if is_table else "Files of one sink would not fit together. ")
+            + (_another_checkpoint(job, is_table=is_table) if lost else "Give --on-new-field add if that is meant."),
             problems=tuple(lost),
-        )
+        )  # fmt: skip
+
+
+def _difference(lost: Sequence[str], wider: Sequence[str]) -> str:
+    if lost:
+        return f"{', '.join(lost)} would change or go away"
+    return f"{', '.join(wider)} would become wider" if wider else "fields were added"
+
+
+def _another_checkpoint(job: Job | None, *, is_table: bool) -> str:
+    if not is_table:
+        return "Give a checkpoint and a sink of their own."
+    name = "" if job is None else f" and --job {job.job}"
+    return (
+        f"Give a new --checkpoint with the same --sink{name}: the job goes on where the table says, if the table's "
+        "columns take the new types. Otherwise give a checkpoint and a table of their own."
+    )
 
 
 def widened(frozen: str | None, found: str) -> str:
@@ -135,13 +157,17 @@ def _union(was: pa.DataType, found: pa.DataType) -> pa.DataType:
     return pa.struct([*kept, *(field for field in found if field.name.lower() not in names)])
 
 
-def _not_kept(was: pa.DataType, now: pa.DataType, path: str = "") -> list[str]:
-    """Return the fields that are gone or have another type."""
+def _not_kept(was: pa.DataType, now: pa.DataType, path: str = "", *, is_table: bool) -> list[str]:
+    """Return the fields that are gone or have another type, which for a table is not a wider one."""
     if not (pa.types.is_struct(was) and pa.types.is_struct(now)):
-        return [] if was == now else [path or "the whole"]
+        keeps = was == now or (is_table and needs_widening(was, now))
+        return [] if keeps else [path or "the whole"]
     theirs = {field.name: field.type for field in now}
     found: list[str] = []
     for field in was:
         name = f"{path}.{field.name}".lstrip(".")
-        found += _not_kept(field.type, theirs[field.name], name) if field.name in theirs else [name]
+        if field.name in theirs:
+            found += _not_kept(field.type, theirs[field.name], name, is_table=is_table)
+        else:
+            found.append(name)
     return found

@@ -363,9 +363,11 @@ class IcebergTable:
             grown = update.union_by_name(wanted)._apply()
         except (ResolveError, ValidationError, ValueError) as exc:
             raise ConfigError(
-                f"The columns of {self.name} cannot be changed to those of the rows: {exc}."
+                f"The columns of {self.name} cannot be changed to those of the rows: {exc}. Keep the table's types in "
+                "--schema, or give the job a table of its own."
             ) from exc
         check_case(grown, version.schema())
+        file_schema(columns, grown, self.name)
         return update
 
     def _files(self, version: Version, columns: pa.Schema, keys: Sequence[str]) -> TableFiles:

@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
@@ -32,14 +33,14 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.typedef import Record
-from pyiceberg.types import BinaryType, DateType, TimestampType, TimestamptzType
+from pyiceberg.types import BinaryType, DateType, IcebergType, TimestampType, TimestamptzType
 
 from kclient.errors import SinkError
 from kclient.runtime import Runtime
 from kclient.spark.offsets import dump_offsets
 from kclient.spark.sink.iceberg_history import SUMMARY
 from kclient.spark.sink.iceberg_io import data_location
-from kclient.spark.sink.iceberg_schema import any_value, column_changes
+from kclient.spark.sink.iceberg_schema import any_value, column_changes, scale_of
 from kclient.spark.sink.manifest import WrittenFile
 from kclient.spark.sink.tables import TableCommit
 
@@ -143,6 +144,19 @@ class SchemaGrowth(UpdateSchema):
 
     def make_column_optional(self, path: str | tuple[str, ...]) -> UpdateSchema:
         return self
+
+    def update_column(
+        self,
+        path: str | tuple[str, ...],
+        field_type: IcebergType | None = None,
+        required: bool | None = None,
+        doc: str | None = None,
+    ) -> UpdateSchema:
+        """Change a column as pyiceberg does, but never the scale of a decimal: the values would be other ones."""
+        was = self._schema.find_field(path if isinstance(path, str) else ".".join(path)).field_type
+        if field_type is not None and scale_of(was) != scale_of(field_type):
+            raise ValidationError(f"Cannot change column type: {path}: {was} -> {field_type}")
+        return super().update_column(path, field_type, required, doc)
 
     def _commit(self) -> UpdatesAndRequirements:
         updates, requirements = super()._commit()

@@ -34,6 +34,7 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 from pyiceberg.types import (
+    DecimalType,
     IcebergType,
     IntegerType,
     ListType,
@@ -250,10 +251,17 @@ def _holds(there: PrimitiveType, ours: IcebergType) -> bool:
     """Return whether a column holds values of our type: it has the same, or a wider one."""
     if there == ours:
         return True
+    if scale_of(there) != scale_of(ours):  # pyiceberg compares only the digits of decimals
+        return False
     try:
         return promote(ours, there) == there
     except ResolveError:
         return False
+
+
+def scale_of(kind: IcebergType) -> int | None:
+    """Return how many digits of a decimal are after the point, None of another type."""
+    return kind.scale if isinstance(kind, DecimalType) else None
 
 
 def _field(name: str, kind: pa.DataType, there: NestedField) -> pa.Field:

@@ -63,7 +63,7 @@ def test_a_schema_grows_after_what_it_has() -> None:
 
 @pytest.mark.spec("SP-87")
 @pytest.mark.parametrize(
-    ("given", "evolves", "problem"),
+    ("schema", "evolves", "problem"),
     [
         ("a INT, o STRUCT<x: INT>", False, None),
         ("a INT, o STRUCT<x: INT, y: INT>", True, None),
@@ -73,14 +73,16 @@ def test_a_schema_grows_after_what_it_has() -> None:
     ],
 )
 def test_another_schema_is_taken_only_if_it_adds_and_that_was_asked_for(
-    given: str, evolves: bool, problem: str | None
+    tmp_path: Path, schema: str, evolves: bool, problem: str | None
 ) -> None:
     frozen = "a INT, o STRUCT<x: INT>"
+    how = {"format": "json", "schema": schema, "on_new_field": "add" if evolves else None}
+    settings = IngestSettings.parse(given("localhost:9092", tmp_path, **how))
     if problem is None:
-        schemas.check_extends(frozen, given, evolves=evolves)
+        schemas.check_extends(frozen, settings, None)
     else:
         with pytest.raises(ConfigError, match=problem):
-            schemas.check_extends(frozen, given, evolves=evolves)
+            schemas.check_extends(frozen, settings, None)
 
 
 def landed(root: Path) -> list[tuple[Any, ...]]:
