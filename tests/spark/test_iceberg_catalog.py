@@ -5,11 +5,14 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
+import pyiceberg.catalog
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
 from kclient.spark.sink.iceberg_catalog import open_catalog, table_errors
+from tests.cli.support import call
 from tests.spark.jobs.iceberg_support import Lake
 from tests.spark.test_iceberg import Landing
 
@@ -28,6 +31,52 @@ def test_a_catalog_without_a_type_is_asked_for_one_and_its_uri_is_not_shown(tmp_
         open_catalog("prod", file)
     assert HIDDEN not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
+    """The catalogs that pyiceberg knows by itself: none of this machine's."""
+    catalogs: dict[str, dict[str, str]] = {}
+    monkeypatch.setattr(pyiceberg.catalog._ENV_CONFIG, "config", {"catalog": catalogs})
+    return catalogs
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [
+            "-b",
+            "{servers}",
+            *["--topics", "t", "--sink", "iceberg:prod.db.t", "--checkpoint", "{ckpt}", "--engine", "direct"],
+        ],
+        ["verify", "--sink", "iceberg:prod.db.t", "--job", "x"],
+        ["gc", "--sink", "iceberg:prod.db.t"],
+    ],
+)
+def test_a_catalog_that_is_not_described_anywhere_is_asked_for(
+    known: dict[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    known["dev"] = {"uri": "sqlite://"}
+    with EmbeddedCluster(topics={"t": 1}) as cluster:
+        typed = (text.format(servers=cluster.bootstrap_servers, ckpt=tmp_path / "ckpt") for text in arguments)
+        done = call(capsys, "ingest", *typed)
+    assert not (tmp_path / "ckpt/kclient/job.json").exists()
+    assert done.code == 2
+    assert (
+        "No catalog prod is known, which the sink names; those of pyiceberg's own places are dev." in done.err
+    )
+    assert "Give --catalog FILE" in done.err
+    assert "--uri" not in done.err
+
+
+@pytest.mark.parametrize("where", ["file", "environment"])
+def test_a_catalog_without_a_uri_is_asked_for_one(
+    known: dict[str, dict[str, str]], tmp_path: Path, where: str
+) -> None:
+    known["prod"] = {"type": "rest"}
+    file = catalog_file(tmp_path, "type: rest") if where == "file" else None
+    with pytest.raises(ConfigError, match=r"The catalog prod has no uri\. .* PYICEBERG_CATALOG__PROD__URI\."):
+        open_catalog("prod", file)
 
 
 @pytest.mark.parametrize(

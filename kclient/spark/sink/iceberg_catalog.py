@@ -74,17 +74,38 @@ def open_catalog(name: str, file: str | None) -> Catalog:
         try:
             catalog = Runtime().within(REQUEST_SECONDS, lambda: load_catalog(name, **properties))
         except ValueError as exc:
-            if "infer the catalog type" not in str(exc):
-                raise
-            raise ConfigError(
-                f"The catalog {name} has no type, and its uri does not show which it is. Give it one: `type: sql` for "
-                "a database, or rest, hive, glue, dynamodb or bigquery."
-            ) from None
+            raise _incomplete(name, exc, is_known=bool(properties)) from None
     _bound_requests(catalog)
     # `refs` would leave out snapshots: their files would be garbage, and rollbacks could not be told from expiry.
     catalog.properties["snapshot-loading-mode"] = "all"
     use_store(catalog)
     return catalog
+
+
+def _incomplete(name: str, problem: ValueError, *, is_known: bool) -> Exception:
+    """Return the error of a catalog that pyiceberg cannot open for lack of a property, others as they are.
+
+    It `is_known` from --catalog, or else pyiceberg's own places may describe it.
+    """
+    from pyiceberg.catalog import list_catalogs
+
+    if "infer the catalog type" in str(problem):
+        return ConfigError(
+            f"The catalog {name} has no type, and its uri does not show which it is. Give it one: `type: sql` for a "
+            "database, or rest, hive, glue, dynamodb or bigquery."
+        )
+    if "URI missing" not in str(problem):
+        return problem
+    if not is_known and name.lower() not in (others := sorted(list_catalogs())):
+        known = f"; those of pyiceberg's own places are {', '.join(others)}" if others else ""
+        return ConfigError(
+            f"No catalog {name} is known, which the sink names{known}. Give --catalog FILE with a catalog of this "
+            "name, or describe it in ~/.pyiceberg.yaml: an entry below `catalog:` with its type, uri and warehouse."
+        )
+    return ConfigError(
+        f"The catalog {name} has no uri. Add one to it, in the file of --catalog or in ~/.pyiceberg.yaml, or set "
+        f"PYICEBERG_CATALOG__{name.upper()}__URI."
+    )
 
 
 def _bound_requests(catalog: Any) -> None:
