@@ -60,14 +60,16 @@ class IngestOptions:
     sink: Annotated[
         Text,
         option(
-            "where the rows go",
+            "where the rows go; DIR is also a URL: s3://BUCKET/PREFIX, gs://… or abfss://…",
             "parquet:DIR|iceberg:CATALOG.NAMESPACE.TABLE|delta:DIR|table:CATALOG.DATABASE.NAME",
             group=WHAT,
         ),
     ] = None
     checkpoint: Annotated[
         Text,
-        option("the state of the job; a run with the same one continues where it stopped", "DIR", group=WHAT),
+        option(
+            "the state of the job; a run with the same one continues where it stopped", "DIR|URL", group=WHAT
+        ),
     ] = None
 
     start: Annotated[
@@ -224,7 +226,7 @@ class IngestOptions:
 OUTPUT: Final = Group("Output", sort_key=6)
 TERMINAL: Final = "-"
 
-HELP: Final = f"""Land topics as Parquet files, exactly once, also across kill -9.
+HELP: Final = f"""Land topics in tables or as Parquet files, exactly once, also across kill -9.
 
 ```
 {program()} ingest -b localhost:9092 --topics orders \\

@@ -20,7 +20,7 @@ from kclient.cli.options import check_catalog, flag, option
 from kclient.cli.reporters import size_text
 from kclient.errors import ArgumentError, ConfigError
 from kclient.runtime import Runtime
-from kclient.spark.ingest.resume import open_table
+from kclient.spark.ingest.resume import named_table
 from kclient.spark.ingest.setting_values import Location, location
 from kclient.spark.option_table import duration_ms
 from kclient.spark.sink import manifest
@@ -32,9 +32,10 @@ from kclient.text import LONGEST_PATH, format_count, printable
 HOUR_MS: Final = 3_600_000
 
 
-def _age(_type: Any, tokens: tuple[Token, ...]) -> int:
-    """Convert `90m`, `2h`, `0s` to milliseconds."""
-    return duration_ms(tokens[0].value)
+def _age(_type: Any, tokens: tuple[Token, ...]) -> str:
+    """Check `90m`, `2h`, `0s`, and return it as it is typed."""
+    duration_ms(tokens[0].value)
+    return tokens[0].value
 
 
 def gc(
@@ -48,7 +49,7 @@ def gc(
     ] = None,
     catalog: Annotated[str | None, option("the Iceberg catalogs, in the form of pyiceberg", "FILE")] = None,
     older_than: Annotated[
-        int | None,
+        str | None,
         option(
             "leave younger files: tasks of a killed job may still be writing them",
             "2h",
@@ -68,12 +69,9 @@ def gc(
     where = _location(sink)
     check_catalog(where, catalog)
     if where.is_lake:
-        found = _table_files(
-            where, catalog, GARBAGE_AGE_MS if older_than is None else older_than, apply=apply
-        )
+        found = _table_files(where, catalog, _age_ms(older_than, GARBAGE_AGE_MS), apply=apply)
     else:
-        age = MIN_AGE_MS if older_than is None else older_than
-        found = remove(_root(where), apply=apply, min_age_ms=age)
+        found = remove(_root(where), apply=apply, min_age_ms=_age_ms(older_than, MIN_AGE_MS))
     if json:
         sys.stdout.write(json_form.dumps(_fields(where, found, removed=apply)) + "\n")
         return OK
@@ -83,9 +81,13 @@ def gc(
     return OK
 
 
+def _age_ms(older_than: str | None, default: int) -> int:
+    return default if older_than is None else duration_ms(older_than)
+
+
 def _table_files(where: Location, catalog: str | None, age_ms: int, *, apply: bool) -> list[Garbage]:
     """Return the files of jobs that no snapshot of the table names; with `apply` remove them. Raises SinkError."""
-    table = open_table(where, catalog)
+    table = named_table(where, catalog)
     found = table.garbage(Runtime().wall_ms() - age_ms)
     if apply:
         table.remove(found)
@@ -122,11 +124,11 @@ def _sentence(found: list[Garbage], *, removed: bool) -> str:
     return f"removed {what}" if removed else f"would remove {what}; nothing has changed yet"
 
 
-def _next(found: list[Garbage], sink: Sequence[str], older_than: int | None, *, removed: bool) -> str:
+def _next(found: list[Garbage], sink: Sequence[str], older_than: str | None, *, removed: bool) -> str:
     """Return the command line that removes the listed files."""
     if removed or not found:
         return ""
-    age = "" if older_than is None else f" --older-than {older_than}ms"
+    age = "" if older_than is None else f" --older-than {shlex.quote(older_than)}"
     return f". Type: {program()} ingest gc --sink {shlex.join(sink)}{age} --apply"
 
 

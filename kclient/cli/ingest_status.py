@@ -54,6 +54,7 @@ class Status:
     next: Offsets
     ends: Offsets | None
     table_batch: int | None = None  # the job's last batch in its table
+    is_counted: bool = False  # whether the table was looked into
 
     @property
     def lag(self) -> int | None:
@@ -69,7 +70,7 @@ class Status:
 
 def status(
     *,
-    checkpoint: Annotated[str | None, option("the job's checkpoint (required)", "DIR")] = None,
+    checkpoint: Annotated[str | None, option("the job's checkpoint (required)", "DIR|URL")] = None,
     catalog: Annotated[
         str | None, option("look into the job's Iceberg table too, with these catalogs", "FILE")
     ] = None,
@@ -101,9 +102,11 @@ def _status(checkpoint: str, catalog: str | None, connection: ConnectionOptions)
         ends = {tp: log.end for tp, log in bounds.items()}
     rows, batch = sinks.rows(job), None
     check_catalog(job.location, catalog)
-    if catalog is not None or job.location.kind == "delta":  # whose place is all that is needed to find it
+    # To find a Delta table its place is all that is needed.
+    is_counted = catalog is not None or job.location.kind == "delta"
+    if is_counted:
         rows, batch = _in_table(job, catalog)
-    return Status(str(checkpoint), job, position, rows, begin, ends, batch)
+    return Status(str(checkpoint), job, position, rows, begin, ends, batch, is_counted)
 
 
 def _in_table(job: Job, catalog: str | None) -> tuple[int | None, int | None]:
@@ -154,16 +157,25 @@ def _check_same(
 def _text(found: Status) -> str:
     """Return the whole report as text, with a line break at its end."""
     next_batch = found.position
-    counted = NOTHING if found.rows is None else f"{found.rows:,}"
     head = (
         f"checkpoint {printable(found.checkpoint, LONGEST_PATH)}  next batch {next_batch.batch}"
         f"{' (begun before, runs again)' if next_batch.end is not None else ''}  "
-        f"sink {printable(found.job.sink, LONGEST_PATH)}  rows {counted}  engine {found.job.engine}"
+        f"sink {printable(found.job.sink, LONGEST_PATH)}  rows {_counted(found)}  engine {found.job.engine}"
+        f"{f'  job {printable(found.job.job)}' if found.job.location.is_lake else ''}"
         f"{'' if found.table_batch is None else f'  batch {found.table_batch} in the table'}"
     )
     rows = [_row(found, tp) for tp in sorted(found.next)]
     lines = [head, *table(TITLES, rows, right=TITLES[1:])] if rows else [head]
     return "\n".join([*lines, f"total lag {_total(found)}"]) + "\n"
+
+
+def _counted(found: Status) -> str:
+    """Return the rows of the sink, or why they are not known."""
+    if found.rows is not None:
+        return f"{found.rows:,}"
+    if found.job.location.kind == "iceberg" and not found.is_counted:
+        return f"{NOTHING} (give --catalog FILE to count them)"
+    return NOTHING
 
 
 def _total(found: Status) -> str:

@@ -15,7 +15,7 @@ from kclient.cli.options import ConnectionOptions, WhereAsked, check_catalog, fl
 from kclient.cli.table import table
 from kclient.errors import ArgumentError, ConfigError
 from kclient.spark.ingest.checkpoint import Checkpoint
-from kclient.spark.ingest.resume import open_table
+from kclient.spark.ingest.resume import named_table, open_table
 from kclient.spark.ingest.setting_values import Location, location
 from kclient.spark.options import SourceOptions
 from kclient.spark.sink.tables import LakeTable
@@ -31,7 +31,9 @@ LISTED: Final = 20
 
 def verify(
     *,
-    checkpoint: Annotated[str | None, option("the job's checkpoint, which names its table", "DIR")] = None,
+    checkpoint: Annotated[
+        str | None, option("the job's checkpoint, which names its table", "DIR|URL")
+    ] = None,
     sink: Annotated[
         str | None, option("the table, without a checkpoint", "iceberg:CATALOG.NAMESPACE.TABLE|delta:DIR")
     ] = None,
@@ -54,7 +56,7 @@ def verify(
             f"{where} has no table that verify reads: give a job with --sink iceberg:… or delta:…"
         )
     check_catalog(where, catalog)
-    opened = open_table(where, catalog)
+    opened = named_table(where, catalog) if sink is not None else open_table(where, catalog)
     found = verify_table(opened, name, _logs(opened, name, connection), cluster_id)
     proven = all(each.is_proven for each in found)
     if json:

@@ -64,6 +64,15 @@ def open_table(sink: Location, catalog: str | None) -> LakeTable[Any]:
     return DeltaSink(where)
 
 
+def named_table(sink: Location, catalog: str | None) -> LakeTable[Any]:
+    """Return the table that a user has named. Raises ConfigError also if it is not there, SinkError."""
+    table = open_table(sink, catalog)
+    if table.find() is None:
+        what = ", and at its catalog" if sink.kind == "iceberg" else ", and whether its place is mounted"
+        raise ConfigError(f"There is no table {sink}. Look at the name in --sink{what}.")
+    return table
+
+
 def position_in(
     table: LakeTable[Any], job: str, checkpoint: Checkpoint, position: Position | None
 ) -> tuple[Position | None, TableProgress | None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import pyarrow as pa
@@ -17,9 +17,12 @@ from kclient.spark.options import SourceOptions
 from kclient.spark.ranges import LogBounds, OffsetRange
 from kclient.spark.sink.tables import LakeTable, TableProgress, load_with_retries, retried
 from kclient.spark.sink.verify import Explained, Span, VerifiedPartition, explain, verified
+from kclient.text import printable
 from kclient.types import TopicPartition
 
 V = TypeVar("V")
+LISTED: Final = 5
+"""Jobs of a table that an error names."""
 
 
 def verify(
@@ -36,7 +39,8 @@ def verify(
     family = table.family(version, job)
     if not family:
         raise ConfigError(
-            f"{table.name} holds nothing of the job {job}. Give the --checkpoint or the --job that landed there."
+            f"{table.name} holds nothing of the job {job}, {_others(table.jobs(version))}. Give the --checkpoint or "
+            "the --job that landed there."
         )
     topics = {tp.topic for tp in claimed}
     found = retried(table.name, lambda: verified(table.coordinates(version, topics), claimed))
@@ -45,6 +49,14 @@ def verify(
     asked, bounds = _bounds(logs, gaps)
     _check_same(table.name, family.values(), cluster_id in (None, asked), bounds)
     return [_explained_by(each, bounds.get(each.tp), logs) if each.gaps else each for each in found]
+
+
+def _others(jobs: Collection[str]) -> str:
+    """Return the jobs of a table as a part of a sentence."""
+    if not jobs:
+        return "nor of any other job"
+    more = f" and {len(jobs) - LISTED} more" if len(jobs) > LISTED else ""
+    return f"but of {', '.join(map(printable, sorted(jobs)[:LISTED]))}{more}"
 
 
 def landed(table: LakeTable[V], version: V, job: str) -> dict[TopicPartition, list[Span]]:

@@ -223,6 +223,14 @@ class DeltaSink:
         """Return a job and what landed beside it, by the log up to a version. Raises SinkError."""
         return retried(self.name, lambda: self._family(version, job), self._runtime)
 
+    def jobs(self, version: DeltaTable) -> Collection[str]:
+        """Return the names of the jobs that have landed something, by the log up to a version. Raises SinkError."""
+        return retried(self.name, lambda: self._jobs(version), self._runtime)
+
+    def _jobs(self, version: DeltaTable) -> Collection[str]:
+        with self._errors("reading its log"):
+            return jobs_of(self._known(version))
+
     def _family(self, version: DeltaTable, job: str) -> Mapping[str, TableProgress]:
         with self._errors("reading its log"):
             return family_of(job, self._known(version))
@@ -576,6 +584,12 @@ def progress_of(job: str, transactions: Mapping[str, int]) -> TableProgress | No
         elif match := _OF_TOPIC.fullmatch(rest):
             topics[match["topic"]] = number
     return TableProgress(batch=transactions[app_id(job)], offsets=offsets, first=first, topics=topics)
+
+
+def jobs_of(transactions: Mapping[str, int]) -> set[str]:
+    """Return the names of the jobs of which there are `txn` actions."""
+    names = (app.removeprefix(app_id("")) for app in transactions if app.startswith(app_id("")))
+    return {owner(unquote(name)) for name in names if "/" not in name}
 
 
 def family_of(job: str, transactions: Mapping[str, int]) -> dict[str, TableProgress]:

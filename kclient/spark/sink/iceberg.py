@@ -194,9 +194,15 @@ class IcebergTable:
 
     def family(self, version: Version, job: str) -> Mapping[str, TableProgress]:
         """Return a job and what landed beside it, by the properties of a version. Raises SinkError."""
-        names = [key.removeprefix(PROPERTY) for key in version.properties if key.startswith(PROPERTY)]
-        ours = [name for name in names if owner(name) == job]
+        ours = [name for name in self._names(version) if owner(name) == job]
         return {name: self._kept(name, version.properties[PROPERTY + name]).progress for name in ours}
+
+    def jobs(self, version: Version) -> Collection[str]:
+        """Return the names of the jobs that have landed something, by the properties of a version."""
+        return {owner(name) for name in self._names(version)}
+
+    def _names(self, version: Version) -> list[str]:
+        return [key.removeprefix(PROPERTY) for key in version.properties if key.startswith(PROPERTY)]
 
     def _kept(self, job: str, text: str) -> KeptProgress:
         """Parse the property of a job. Raises SinkError."""

@@ -222,6 +222,10 @@ class LakeTable(Table[V], Protocol[V]):
         """Return how many rows are in a version, all writers' together; None if it does not say so."""
         ...
 
+    def jobs(self, version: V) -> Collection[str]:
+        """Return the names of the jobs that have landed something by a version. Raises SinkError."""
+        ...
+
     def coordinates(self, version: V, topics: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield `_topic`, `_partition` and `_offset` of all rows of some topics in a version. Raises SinkError."""
         ...

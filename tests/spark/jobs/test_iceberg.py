@@ -338,7 +338,7 @@ def test_verify_tells_offsets_without_a_record_from_lost_ones(cluster: EmbeddedC
     assert done.returncode == 6
     unknown = cli("verify", "--sink", f"iceberg:{TABLE}", "--job", "x", "--catalog", str(lake.catalog_file))
     assert unknown.returncode == 2
-    assert "holds nothing of the job x" in unknown.stderr
+    assert f"holds nothing of the job x, but of {job.job}. Give" in unknown.stderr
 
 
 def test_status_looks_into_the_table(cluster: EmbeddedCluster, lake: Lake) -> None:
@@ -349,8 +349,10 @@ def test_status_looks_into_the_table(cluster: EmbeddedCluster, lake: Lake) -> No
     assert (found["rows"], found["job"], found["table_batch"]) == (100, "nightly", batches - 1)
     assert (found["next_batch"], found["sink"]) == (batches, f"iceberg:{TABLE}")
     text = cli("status", "--checkpoint", str(lake.checkpoint), *given_catalog).stdout
-    assert f"rows 100  engine direct  batch {batches - 1} in the table" in text
+    assert f"rows 100  engine direct  job nightly  batch {batches - 1} in the table" in text
     assert json.loads(cli("status", "--checkpoint", str(lake.checkpoint), "--json").stdout)["rows"] is None
+    without = cli("status", "--checkpoint", str(lake.checkpoint)).stdout
+    assert "rows - (give --catalog FILE to count them)  engine direct  job nightly\n" in without
 
 
 def test_gc_removes_what_no_snapshot_names(cluster: EmbeddedCluster, lake: Lake) -> None:
@@ -364,7 +366,7 @@ def test_gc_removes_what_no_snapshot_names(cluster: EmbeddedCluster, lake: Lake)
     assert (young.stdout, "nothing to remove" in young.stderr) == ("", True)
     listed = cli(*arguments, "--older-than", "0s")
     assert listed.stdout.split("\t")[0].endswith(left.name)
-    assert f"--catalog {lake.catalog_file} --older-than 0ms --apply" in listed.stderr
+    assert f"--catalog {lake.catalog_file} --older-than 0s --apply" in listed.stderr
     assert left.exists()
     assert cli(*arguments, "--older-than", "0s", "--apply").returncode == 0
     assert not left.exists()
