@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from tests.spark.jobs.table_support import TableLake
 
 pytestmark = pytest.mark.timeout(90)
 
-NARROW, WIDE = "delay INT, o STRUCT<x: FLOAT>", "delay BIGINT, o STRUCT<x: DOUBLE>, at STRING"
+NARROW = "delay INT, o STRUCT<x: FLOAT>, l ARRAY<STRUCT<n: INT>>, p DECIMAL(4,1)"
+WIDE = "delay BIGINT, o STRUCT<x: DOUBLE>, l ARRAY<STRUCT<n: BIGINT>>, p DECIMAL(9,1), at STRING"
 JSON = {"format": "json", "on_new_field": "add"}
 MORE = 2**40
 """More than an INT holds."""
@@ -60,19 +62,21 @@ def test_an_iceberg_table_gets_the_wider_type_from_the_same_checkpoint(
     if engine == "spark":
         request.getfixturevalue("spark")
     lake, how = Lake(tmp_path), {"engine": engine, "parallelism": None}
-    produce(cluster, delay=1, o={"x": 0.5})
+    produce(cluster, delay=1, o={"x": 0.5}, l=[{"n": 1}], p=0.5)
     lake.run(cluster, **JSON, **how, schema=NARROW)
-    produce(cluster, delay=MORE, o={"x": 0.1}, at="now")
-    with pytest.raises(ConfigError, match=r"delay, o\.x would become wider\. Give --on-new-field add"):
+    produce(cluster, delay=MORE, o={"x": 0.1}, l=[{"n": MORE}], p=12345678.5, at="now")
+    with pytest.raises(ConfigError, match=r"delay, o\.x, l, p would become wider\. Give --on-new-field add"):
         lake.run(cluster, format="json", **how, schema=WIDE)
     lake.run(cluster, **JSON, **how, schema=WIDE)
     rows = lake.table.scan().to_arrow()
     assert column(rows) == [1, MORE]
     assert column(rows, "o") == [{"x": 0.5}, {"x": 0.1}]
+    assert column(rows, "l") == [[{"n": 1}], [{"n": MORE}]]
+    assert column(rows, "p") == [Decimal("0.5"), Decimal("12345678.5")]
     assert column(rows, "at") == [None, "now"]
     assert versions(lake) == [(0, NARROW), (1, WIDE)]
     produce(cluster, delay=3)
-    with pytest.raises(ConfigError, match=r"delay, o\.x, at would change or go away"):
+    with pytest.raises(ConfigError, match=r"delay, o\.x, l, p, at would change or go away"):
         lake.run(cluster, **JSON, **how, schema=NARROW)
 
 
