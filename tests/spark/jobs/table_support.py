@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -109,14 +110,18 @@ def assert_only_counted_files_stay(lake: TableLake, wanted: list[Landed]) -> Non
 
 @contextmanager
 def other_writers(lake: TableLake, rows: list[int], pause: float = 0.2) -> Iterator[None]:
-    """Append rows without a topic to the table all the time."""
+    """Append rows without a topic to the table, at most half of the time.
+
+    On a busy machine an append and a commit of the job take longer, and a job gives up that is overtaken 20 times.
+    """
 
     def write() -> None:
-        number = len(rows)
+        began, number = time.monotonic(), len(rows)
         if lake.append(
             pa.table({"_topic": pa.nulls(1, pa.string()), "_offset": pa.array([number], pa.int64())})
         ):
             rows.append(number)
+        time.sleep(time.monotonic() - began)
 
     with repeated(write, pause):
         yield
