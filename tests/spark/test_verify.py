@@ -52,6 +52,22 @@ def test_rows_of_other_offsets_and_other_writers_are_told_apart() -> None:
     assert (found.rows, found.outside, found.is_proven) == (2, 3, True)
 
 
+def test_one_batch_may_hold_rows_of_several_topics_with_texts_as_delta_rs_reads_them() -> None:
+    batch = pa.record_batch(
+        {
+            "_topic": pa.array(["flights", "clicks", None, "flights", "flights"], pa.string_view()),
+            "_partition": pa.array([1, 0, None, 0, 1], pa.int32()),
+            "_offset": pa.array([8, 3, 4, 5, 7], pa.int64()),
+        }
+    )
+    claimed = {TP: [Span(5, 6)], OTHER: [Span(7, 9)], TopicPartition("clicks", 0): [Span(3, 4)]}
+    assert [(each.rows, each.is_proven) for each in verified([batch], claimed)] == [
+        (1, True),
+        (1, True),
+        (2, True),
+    ]
+
+
 def test_a_partition_without_rows_is_a_gap_and_one_that_nobody_claims_is_not_listed() -> None:
     found = verified([rows(0, tp=OTHER)], {TP: [Span(5, 8)]})
     assert [(each.tp, each.gaps) for each in found] == [(TP, (Span(5, 8),))]

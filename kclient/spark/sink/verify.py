@@ -164,8 +164,12 @@ def explain(
 
 
 def by_partition(batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.Array]]:
-    """Yield the offsets of each partition."""
-    for (topic, partition), rows in grouped(batch, [batch.column("_topic"), batch.column("_partition")]):
+    """Yield the offsets of each partition.
+
+    Only the offsets are divided: delta-rs reads texts as string_view, of which pyarrow cannot take rows.
+    """
+    keys = [batch.column("_topic"), batch.column("_partition")]
+    for (topic, partition), rows in grouped(batch.select(["_offset"]), keys):
         if topic is not None and partition is not None:
             yield TopicPartition(topic, partition), rows.column("_offset")
 

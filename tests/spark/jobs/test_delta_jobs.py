@@ -6,12 +6,13 @@ import datetime
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from kclient.embedded import EmbeddedCluster
 from kclient.errors import ConfigError, SinkError
@@ -202,3 +203,41 @@ def test_status_verify_and_gc_look_into_the_table(
         assert "--catalog is for" in refused.err
     text = call(capsys, "ingest", "status", "--checkpoint", checkpoint).out
     assert re.search(r"rows \d+  engine direct  job nightly  batch", text)
+
+
+def compacted(table: DeltaTable) -> None:
+    assert table.optimize.compact()["numFilesAdded"]
+
+
+def overwritten(table: DeltaTable) -> None:
+    write_deltalake(table.table_uri, table.to_pyarrow_table(), mode="overwrite", schema_mode="overwrite")
+
+
+@pytest.mark.parametrize("rewritten", [compacted, overwritten])
+def test_a_table_whose_files_hold_several_partitions_is_verified_and_goes_on(
+    cluster: EmbeddedCluster,
+    lake: DeltaLake,
+    capsys: pytest.CaptureFixture[str],
+    rewritten: Callable[[DeltaTable], None],
+) -> None:
+    dead = {"format": "json", "schema": "id INT"}
+    cluster.produce("orders", [b'{"id": 1}'] * 50 + [b"bad"] * 6)
+    lake.run(cluster, on_bad_record="dlq", dlq=f"parquet:{lake.root / 'dead'}", **dead)
+    rewritten(lake.table)
+    checkpoint = ("--checkpoint", str(lake.checkpoint))
+    asked = (*checkpoint, "-b", cluster.bootstrap_servers, "--json")
+    assert json.loads(call(capsys, "ingest", "status", *checkpoint, "--json").out)["rows"] == 50
+    gaps = call(capsys, "ingest", "verify", *asked)
+    assert gaps.code == 6, gaps.err
+    parts = json.loads(gaps.out)["partitions"]
+    assert [part["duplicates"] for part in parts] == [[]] * 3
+    assert sum(end - start for part in parts for start, end in part["missing"]) == 6
+    assert call(capsys, "ingest", "gc", "--sink", f"delta:{lake.where}", "--older-than", "0s").out == ""
+
+    replay = {"from_dlq": f"parquet:{lake.root / 'dead'}", "on_bad_record": "null", **dead}
+    assert lake.run(cluster, **replay).results[0].rows == 6
+    cluster.produce("orders", [b'{"id": 2}'] * 10)
+    assert lake.run(cluster, on_bad_record="null", **dead).results[0].rows == 10
+    rewritten(lake.table)
+    proven = call(capsys, "ingest", "verify", *asked)
+    assert (proven.code, json.loads(proven.out)["rows"]) == (0, 66)

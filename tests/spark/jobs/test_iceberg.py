@@ -316,6 +316,18 @@ def test_verify_counts_in_the_table_and_asks_the_log(cluster: EmbeddedCluster, l
     assert "give -b HOST:PORT to learn whether they ever were" in text.stderr
 
 
+def test_verify_reads_files_with_rows_of_several_partitions(cluster: EmbeddedCluster, lake: Lake) -> None:
+    cluster.create_topic("clicks", 2)
+    wanted = fill(cluster, 100) + fill(cluster, 50, topic="clicks")
+    lake.run(cluster, topics="orders,clicks")
+    table = lake.table
+    table.overwrite(table.scan().to_arrow())  # as compaction by another engine: one file for each topic
+    assert len(list(lake.table.scan().plan_files())) == 2
+    code, found = verify(lake, "-b", cluster.bootstrap_servers)
+    assert (code, found["proven"], found["rows"]) == (0, True, 150)
+    assert_exactly_once(lake, wanted)
+
+
 def test_verify_tells_offsets_without_a_record_from_lost_ones(cluster: EmbeddedCluster, lake: Lake) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions()
