@@ -26,7 +26,7 @@ from kclient.cli.ingest_gc import gc
 from kclient.cli.ingest_status import status
 from kclient.cli.ingest_verify import verify
 from kclient.cli.options import ConnectionOptions, choice, flag, option, warn_of_arguments
-from kclient.cli.reporters import IngestReporter, JsonLines, plan_line, reporters
+from kclient.cli.reporters import IngestReporter, JsonLines, plan_line, reporters, warnings_shown
 from kclient.errors import ConfigError, InternalError, KclientError, SinkError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import IngestResult
@@ -283,7 +283,7 @@ def ingest(
     log = (spark_log or log_beside(settings.checkpoint)) if quiet else TERMINAL
     with redirected_output(log) if quiet else contextlib.nullcontext():
         reporter = reporters(metrics or (), json=json)
-        with contextlib.closing(reporter):
+        with contextlib.closing(reporter), warnings_shown(reporter):
             return _run(settings, reporter)
 
 
@@ -300,9 +300,11 @@ def log_beside(checkpoint: str) -> str:
 def _plan(settings: IngestSettings, *, json: bool) -> int:
     from kclient.spark.ingest.run import plan
 
-    found = plan(settings)
-    if json:
-        JsonLines(sys.stdout, Runtime()).planned(found)
+    events = JsonLines(sys.stdout, Runtime()) if json else None
+    with warnings_shown(events):
+        found = plan(settings)
+    if events is not None:
+        events.planned(found)
     else:
         sys.stdout.write(plan_line(found) + "\n")
     return OK

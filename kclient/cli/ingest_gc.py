@@ -17,7 +17,7 @@ from cyclopts import Token
 from kclient.cli import program
 from kclient.cli.exit_codes import OK
 from kclient.cli.options import check_catalog, flag, option
-from kclient.cli.reporters import size_text
+from kclient.cli.reporters import size_text, warnings_shown
 from kclient.errors import ArgumentError, ConfigError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.resume import named_table
@@ -38,6 +38,7 @@ def _age(_type: Any, tokens: tuple[Token, ...]) -> str:
     return tokens[0].value
 
 
+@warnings_shown()
 def gc(
     *,
     sink: Annotated[

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 from kclient.cli import program
 from kclient.cli.exit_codes import OK
 from kclient.cli.options import ConnectionOptions, WhereAsked, check_catalog, flag, option
+from kclient.cli.reporters import warnings_shown
 from kclient.cli.table import table
 from kclient.config import Config
 from kclient.errors import ArgumentError, ConfigError
@@ -68,6 +69,7 @@ class Status:
         return None if end is None or end < self.next[tp] else end - self.next[tp]
 
 
+@warnings_shown()
 def status(
     *,
     checkpoint: Annotated[str | None, option("the job's checkpoint (required)", "DIR|URL")] = None,

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from kclient.cli import program
 from kclient.cli.exit_codes import DATA, OK
 from kclient.cli.options import ConnectionOptions, WhereAsked, check_catalog, flag, option
+from kclient.cli.reporters import warnings_shown
 from kclient.cli.table import table
 from kclient.errors import ArgumentError, ConfigError
 from kclient.spark.ingest.checkpoint import Checkpoint
@@ -29,6 +30,7 @@ LISTED: Final = 20
 """Spans of offsets that are listed for each partition, of duplicates and of missing ones."""
 
 
+@warnings_shown()
 def verify(
     *,
     checkpoint: Annotated[

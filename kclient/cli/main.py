@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # do not fail on characters that the terminal cannot show, nor on bytes that are none
             stream.reconfigure(errors="backslashreplace")
-    get_logger(kclient.__name__).addHandler(logging.NullHandler())  # commands print their errors themselves
+    get_logger(kclient.__name__).addHandler(
+        logging.NullHandler()
+    )  # commands print errors themselves, ingest its warnings too
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         from kclient.cli import app

@@ -57,6 +57,9 @@ class Prometheus:
     def finished(self, result: IngestResult) -> None:
         """Do nothing: the last batch has set every number."""
 
+    def warned(self, text: str) -> None:
+        """Do nothing: a warning is no number."""
+
     def failed(self, error: BaseException, exit_code: int) -> None:
         """Do nothing: an ended job serves no metrics; alert on their absence."""
 

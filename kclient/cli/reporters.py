@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol, TextIO
 
 from rich.console import Console
@@ -13,6 +15,7 @@ from rich.text import Text
 
 from kclient.cli.prometheus import Prometheus
 from kclient.errors import ConfigError, KclientError, SinkError
+from kclient.log import get_logger
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import (
     BatchProgress,
@@ -22,12 +25,17 @@ from kclient.spark.ingest.progress import (
     PartitionPlan,
 )
 from kclient.spark.offsets import dump_offsets
-from kclient.text import LONGEST_PATH, format_count, printable
+from kclient.text import LONGEST_PATH, LONGEST_TEXT, format_count, printable
 from kclient.types import TopicPartition
 
 
 class IngestReporter(IngestListener, Protocol):
-    """A listener that also gets the failure of a run. `close` is called last, however the run ended."""
+    """A listener that also gets the warnings and the failure of a run. `close` is called last, however it ended.
+
+    A warning may come from any thread, one at a time.
+    """
+
+    def warned(self, text: str) -> None: ...
 
     def failed(self, error: BaseException, exit_code: int) -> None: ...
 
@@ -48,6 +56,9 @@ class All:
 
     def finished(self, result: IngestResult) -> None:
         self._each(lambda reporter: reporter.finished(result))
+
+    def warned(self, text: str) -> None:
+        self._each(lambda reporter: reporter.warned(text))
 
     def failed(self, error: BaseException, exit_code: int) -> None:
         self._each(lambda reporter: reporter.failed(error, exit_code))
@@ -71,6 +82,9 @@ class Lines:
 
     def finished(self, result: IngestResult) -> None:
         self._say(finished_line(result))
+
+    def warned(self, text: str) -> None:
+        self._say(warning_line(text))
 
     def failed(self, error: BaseException, exit_code: int) -> None:
         """Do nothing: the command prints the failure."""
@@ -119,6 +133,10 @@ class Screen:
     def finished(self, result: IngestResult) -> None:
         self.close()
         self._console.print(Text(finished_line(result)), soft_wrap=True)
+
+    def warned(self, text: str) -> None:
+        """Print above the line that is updated."""
+        self._console.print(Text(warning_line(text), style="yellow"), soft_wrap=True)
 
     def failed(self, error: BaseException, exit_code: int) -> None:
         self.close()
@@ -203,6 +221,11 @@ def finished_line(result: IngestResult) -> str:
     return "  ".join(words)
 
 
+def warning_line(text: str) -> str:
+    """Format a warning."""
+    return f"warning  {text}"
+
+
 def rates(progress: BatchProgress) -> str:
     """Format rows and bytes per second."""
     return f"{progress.rows_per_second:,.0f} rows/s  {size_text(progress.bytes_per_second)}/s"
@@ -259,6 +282,9 @@ class JsonLines:
 
     def finished(self, result: IngestResult) -> None:
         self._write("finished", finished_fields(result))
+
+    def warned(self, text: str) -> None:
+        self._write("warning", {"text": text})
 
     def failed(self, error: BaseException, exit_code: int) -> None:
         self._write("failed", failed_fields(error, exit_code))
@@ -410,3 +436,48 @@ def _port(text: str, where: str) -> Prometheus:
     if not port.isdecimal() or int(port) > HIGHEST_PORT:
         raise ConfigError(f"--metrics {text!r} {FORM}. Write --metrics prometheus:9108, for one.")
     return Prometheus(host.strip("[]") or LOOPBACK, int(port))
+
+
+# --- warnings --------------------------------------------------------------------------------------------------------
+
+
+WARNED_SECONDS: Final = 600.0
+"""The same warning is shown at most once in this time: a first run plans twice, and each commit looks again."""
+MAX_WARNED: Final = 1_000
+
+
+@contextmanager
+def warnings_shown(reporter: IngestReporter | None = None) -> Iterator[None]:
+    """Report the warnings of jobs and tables in this block, on standard error if no reporter is given.
+
+    The command line shows nothing else that is logged: commands print their errors, and reconnects are routine.
+    """
+    logger = get_logger("kclient.spark")
+    handler = _WarningHandler(Lines() if reporter is None else reporter)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _WarningHandler(logging.Handler):
+    """Passes the text of each warning to a reporter."""
+
+    def __init__(self, reporter: IngestReporter) -> None:
+        super().__init__(logging.WARNING)
+        self._reporter = reporter
+        self._shown: dict[str, float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report a record in one line. A lost output is left to the next event: it must not end what warns."""
+        text = record.getMessage()
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            text = printable(f"{text} {record.exc_info[1]!r}", LONGEST_TEXT)
+        if record.created - self._shown.get(text, -WARNED_SECONDS) < WARNED_SECONDS:
+            return
+        if len(self._shown) >= MAX_WARNED:
+            self._shown.clear()
+        self._shown[text] = record.created
+        with suppress(OSError):
+            self._reporter.warned(text)

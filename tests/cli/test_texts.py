@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from typing import Any
 
 import attrs
@@ -11,7 +12,16 @@ import pytest
 from rich.console import Console
 
 from kclient.cli.prometheus import Prometheus
-from kclient.cli.reporters import JsonLines, Screen, batch_line, finished_line, plan_line, size_text
+from kclient.cli.reporters import (
+    All,
+    JsonLines,
+    Screen,
+    batch_line,
+    finished_line,
+    plan_line,
+    size_text,
+    warnings_shown,
+)
 from kclient.errors import DataLossError, InternalError
 from kclient.runtime import Runtime
 from kclient.spark.ingest.progress import (
@@ -124,6 +134,55 @@ def test_sizes(size: float, shown: str) -> None:
     assert size_text(size) == shown
 
 
+# --- warnings
+
+
+def record(text: str, created: float, *, level: int = logging.WARNING) -> logging.LogRecord:
+    found = logging.LogRecord("kclient.spark", level, __file__, 1, text, (), None)
+    found.created = created
+    return found
+
+
+def test_a_warning_that_is_repeated_is_shown_once_in_ten_minutes() -> None:
+    out, logger = io.StringIO(), logging.getLogger("kclient.spark")
+    with warnings_shown(All([JsonLines(out, Runtime())])):
+        for at in (1_000.0, 1_599.0, 1_600.0):
+            logger.handle(record("the table is slow", at))
+        logger.handle(record("another one", 1_600.0))
+        logger.handle(record("no warning", 1_600.0, level=logging.INFO))
+    logger.handle(record("after the run", 9_000.0))
+    shown = [json.loads(line)["text"] for line in out.getvalue().splitlines()]
+    assert shown == ["the table is slow", "the table is slow", "another one"]
+
+
+def test_a_warning_with_an_exception_is_one_line_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings_shown():
+        try:
+            raise ValueError("a\nb")
+        except ValueError:
+            logging.getLogger("kclient.spark").warning("it failed.", exc_info=True)
+    assert capsys.readouterr().err == "warning  it failed. ValueError('a\\nb')\n"
+
+
+def test_a_warning_that_cannot_be_written_does_not_end_the_job() -> None:
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    with warnings_shown(JsonLines(Full(), Runtime())):
+        logging.getLogger("kclient.spark").warning("the table is slow")
+
+
+def test_a_terminal_shows_a_warning_above_its_line() -> None:
+    shown = io.StringIO()
+    screen = Screen(Console(file=shown, force_terminal=True, color_system=None, width=80))
+    screen.planned(PLAN)
+    with warnings_shown(screen):
+        logging.getLogger("kclient.spark").warning("the table %s is slow", "/lake/" + 90 * "x")
+    screen.close()
+    assert f"warning  the table /lake/{90 * 'x'} is slow\n" in shown.getvalue()
+
+
 # --- JSON lines
 
 
@@ -134,6 +193,7 @@ def events() -> list[dict[str, Any]]:
     lines.batch(BATCH)
     lines.finished(RESULT)
     lines.failed(DataLossError("gone", kind="OFFSET_OUT_OF_RANGE"), 6)
+    lines.warned("the checkpoint is new")
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
@@ -145,6 +205,7 @@ KEYS = {
     "finished": "ended signal batches total_rows total_bytes total_files total_bad_records seconds lag_records "
     "committed end",
     "failed": "error code text retriable exit_code",
+    "warning": "text",
 }
 
 
@@ -160,7 +221,8 @@ def test_the_keys_of_every_event_stay() -> None:
 
 @pytest.mark.spec("SP-84", "SP-46")
 def test_what_events_say() -> None:
-    plan, batch, finished, failed = events()
+    plan, batch, finished, failed, warning = events()
+    assert warning["text"] == "the checkpoint is new"
     assert plan["partitions"][2] == {
         "topic": "orders",
         "partition": 10,
