@@ -37,9 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # do not fail on characters that the terminal cannot show, nor on bytes that are none
             stream.reconfigure(errors="backslashreplace")
-    get_logger(kclient.__name__).addHandler(
-        logging.NullHandler()
-    )  # commands print errors themselves, ingest its warnings too
+    # Commands print their errors themselves, and some of them the warnings: `reporters.warnings_shown`.
+    get_logger(kclient.__name__).addHandler(logging.NullHandler())
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         from kclient.cli import app

@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter
 
 from kclient.cli.exit_codes import INTERRUPTED, OK
 from kclient.cli.options import ConnectionOptions, flag, option, warn_of_arguments
+from kclient.cli.reporters import warnings_shown
 from kclient.spark.ingest.stop_signals import stop_on_signals
 from kclient.text import format_count
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 KEEP = Group("What is kept", sort_key=1)
 
 
+@warnings_shown()
 def offsets_history(
     *,
     out: Annotated[str | None, option("where the tables are (required)", "DIR", group=KEEP)] = None,

@@ -8,11 +8,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 from kclient import TopicPartition
 from kclient.embedded import EmbeddedCluster
-from tests.cli.support import COMMAND, PATIENCE, call
+from kclient.spark.offsets_history.store import HistoryStore
+from tests.cli.support import COMMAND, PATIENCE, call, run
 from tests.lag.lag_setup import commit
 
 
@@ -63,6 +65,21 @@ def test_each_run_reports_what_it_added(
     second = call(capsys, *arguments(cluster, tmp_path))
     assert (second.code, second.out) == (0, "")
     assert second.err.startswith("went on  0 records of ")
+
+
+@pytest.mark.spec("SP-95")
+def test_a_log_that_ends_too_early_is_one_line_on_standard_error(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    assert run(*arguments(cluster, tmp_path)).code == 0
+    store = HistoryStore(tmp_path / "history")
+    state = store.state()
+    assert state is not None
+    ahead = {tp: offset + 2 for tp, offset in state.offsets.items() if offset}
+    store.keep(attrs.evolve(state, offsets={**state.offsets, **ahead}))
+    done = run(*arguments(cluster, tmp_path, "--json"))
+    assert (done.code, len(done.events)) == (0, 1)
+    assert [line.split("(")[0] for line in done.err.splitlines()] == ["warning  data loss "] * len(ahead)
 
 
 @pytest.mark.spec("SP-95")
