@@ -174,7 +174,7 @@ def test_services_are_given_a_command_that_runs(which: int, place: Place) -> Non
 
 
 def test_the_names_in_events_are_those_of_the_page() -> None:
-    rows = dict(re.findall(r"^\| `(plan|batch|finished|failed)` \| (.*) \|$", PAGE, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(plan|batch|finished|warning|failed)` \| (.*) \|$", PAGE, re.MULTILINE))
     without_notes = {event: re.sub(r" \([^)]*\)", "", text) for event, text in rows.items()}
     assert {event: re.findall(r"`(\w+)`", text) for event, text in without_notes.items()} == {
         event: keys.split() for event, keys in KEYS.items()
