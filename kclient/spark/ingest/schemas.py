@@ -75,11 +75,9 @@ def check_extends(frozen: str, settings: IngestSettings, job: Job | None) -> Non
     if was == now:
         return
     is_table = settings.sink.is_lake
-    lost, wider = _not_kept(was, now, is_table=False), list[str]()
-    if is_table:
-        changed, lost = lost, _not_kept(was, now, is_table=True)
-        wider = [name for name in changed if name not in lost]
+    lost = _not_kept(was, now, is_table=is_table)
     if lost or not settings.evolves:
+        wider = _not_kept(was, now, is_table=False)  # shown where nothing is lost
         raise ConfigError(
             f"--schema is not the one that this checkpoint holds: {_difference(lost, wider)}. "
             + ("" if is_table else "Files of one sink would not fit together. ")
